@@ -6,12 +6,15 @@
 // is never read back for a fact.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dtrun/abi/error.h"
@@ -51,6 +54,11 @@ struct Error {
   // it; else of the code and peer in `filled`.
   static Error LastCopied(const dtrun_error& filled);
 };
+
+template <class... Args>
+Error MakeError(dtrun_status code, fmt::format_string<Args...> text, Args&&... args) {
+  return Error{code, fmt::format(text, std::forward<Args>(args)...)};
+}
 
 // The id with that name; none if there is no such id.
 ErrorId ErrorIdOf(std::string_view name);

@@ -29,18 +29,18 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLongestAnswer = std::size_t{256} << 20;
 
 Error NoAnswer(const fs::path& folder, std::chrono::milliseconds limit) {
-  return Error{DTRUN_TIMEOUT,
-               fmt::format("the job in '{}' did not answer within {}: its dtrun is stopped or very busy",
-                           folder.string(), FormatDuration(limit))};
+  return MakeError(DTRUN_TIMEOUT,
+                   "the job in '{}' did not answer within {}: its dtrun is stopped or very busy",
+                   folder.string(), FormatDuration(limit));
 }
 
 Error NoJob(const fs::path& folder, std::string_view why) {
-  return Error{DTRUN_NOT_FOUND, fmt::format("no answer of the job in '{}': {}", folder.string(), why)};
+  return MakeError(DTRUN_NOT_FOUND, "no answer of the job in '{}': {}", folder.string(), why);
 }
 
 // It lives, but what it says is of no use.
 Error Unread(const fs::path& folder, std::string_view why) {
-  return Error{DTRUN_INTERNAL, fmt::format("no answer of the job in '{}': {}", folder.string(), why)};
+  return MakeError(DTRUN_INTERNAL, "no answer of the job in '{}': {}", folder.string(), why);
 }
 
 // False: the time is over. Clock::time_point::max(): no limit.
@@ -94,8 +94,8 @@ Result<UniqueFd> Connect(const fs::path& folder) {
     return NoJob(folder, fmt::format("its socket belongs to user {}", owner.value_or(0)));
   }
   if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTSOCK)
-    return Error{DTRUN_NOT_FOUND,
-                 fmt::format("no running job answers in '{}'; 'dtrun ps' lists jobs", folder.string())};
+    return MakeError(DTRUN_NOT_FOUND, "no running job answers in '{}'; 'dtrun ps' lists jobs",
+                     folder.string());
   return Error::System(fmt::format("connect to '{}'", (folder / kSocket).string()), errno);
 }
 

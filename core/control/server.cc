@@ -1,6 +1,5 @@
 #include "core/control/server.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,10 +47,10 @@ Result<Question> Read(const std::string& line) {
                           ? json["version"].get<int>()
                           : 0;
   if (version != kVersion)
-    return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("the job runs dtrun {}, which answers questions of version {}, not {}; use the "
-                             "dtrun that started it",
-                             DTRUN_VERSION, kVersion, version)};
+    return MakeError(DTRUN_UNSUPPORTED,
+                     "the job runs dtrun {}, which answers questions of version {}, not {}; use the "
+                     "dtrun that started it",
+                     DTRUN_VERSION, kVersion, version);
   return wire::FromJson<Question>(json, "question");
 }
 

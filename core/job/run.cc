@@ -57,7 +57,7 @@ class Runner {
       return RunAndRecord();
     } catch (const std::exception& exception) {
       process::KillDescendants(std::chrono::seconds(10));
-      return Error{DTRUN_INTERNAL, fmt::format("the agent failed: {}", Exhausted(exception))};
+      return MakeError(DTRUN_INTERNAL, "the agent failed: {}", Exhausted(exception));
     }
   }
 

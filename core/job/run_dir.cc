@@ -113,10 +113,10 @@ std::string Replace(std::string text, std::string_view what, std::string_view wi
 }
 
 Error Refuse(const fs::path& dir, std::string_view cause) {
-  return Error{DTRUN_SYSTEM,
-               fmt::format("cannot create the run directory '{}': {}; set logs.dir to a folder you "
-                           "can write to",
-                           dir.string(), cause)};
+  return MakeError(DTRUN_SYSTEM,
+                   "cannot create the run directory '{}': {}; set logs.dir to a folder you "
+                   "can write to",
+                   dir.string(), cause);
 }
 
 // Readers of "latest" always find the old run or the new one. `parent` is the open folder that contains
@@ -165,7 +165,7 @@ namespace {
 // `parent`: the open folder that contains `run`.
 Status MayRemove(int parent, const fs::path& run) {
   const auto kept = [&run](std::string_view why) {
-    return Error{DTRUN_BUSY, fmt::format("'{}' {}", run.string(), why)};
+    return MakeError(DTRUN_BUSY, "'{}' {}", run.string(), why);
   };
   const UniqueFd folder(
       ::openat(parent, run.filename().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -287,10 +287,10 @@ Status RunDir::Lock() {
     if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("a job that has not ended keeps its logs in '{}'; wait for it, or set logs.dir to "
-                           "another folder, for example one with {{time}} at its end",
-                           path_.string())};
+  return MakeError(DTRUN_FAILED_PRECONDITION,
+                   "a job that has not ended keeps its logs in '{}'; wait for it, or set logs.dir to "
+                   "another folder, for example one with {{time}} at its end",
+                   path_.string());
 }
 
 Result<RunDir> RunDir::Opened(UniqueFd folder) && {
@@ -332,9 +332,8 @@ Status RunDir::TellPath(const fs::path& file) const {
     else if (there.st_uid != geteuid())
       what = fmt::format("is of uid {}", there.st_uid);
     if (!what.empty())
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("'{}' {}, and would be replaced; name a file of your own", file.string(), what)};
+      return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' {}, and would be replaced; name a file of your own",
+                       file.string(), what);
   }
   return ReplaceOwnFile(folder->get(), file.parent_path(), file.filename(), path_.string(), kPrivateFile);
 }

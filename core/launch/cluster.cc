@@ -79,8 +79,8 @@ Result<int> ManualIndex(const spec::JobSpec& spec, const Root& root,
   }
   const auto index = static_cast<int>(*spec.cluster.host_index);
   if (index < static_cast<int>(hosts.size())) return index;
-  return plan::At(spec.cluster.host_index,
-                  fmt::format("{} is out of range: the {} hosts are numbered from 0", index, hosts.size()));
+  return plan::At(spec.cluster.host_index, "{} is out of range: the {} hosts are numbered from 0", index,
+                  hosts.size());
 }
 
 // The index of this machine among the hosts; -1: none.
@@ -98,7 +98,7 @@ Status ReadConnector(const spec::JobSpec& spec, std::shared_ptr<hosts::Launchers
   cluster->connect = membership::Cluster::Connect::kLauncher;
   cluster->launcher = name;
   if (launchers == nullptr)
-    return plan::At(spec.cluster.connect, fmt::format("launcher '{}' is not available here", name));
+    return plan::At(spec.cluster.connect, "launcher '{}' is not available here", name);
   std::vector<std::string> others = cluster->hosts;
   if (cluster->here >= 0) others.erase(others.begin() + cluster->here);
   const std::vector<std::string> argv = membership::AgentArgv(cluster->dtrun);
@@ -142,9 +142,8 @@ Status CheckAddresses(const spec::JobSpec& spec) {
 Status CheckRemoteShell(const spec::JobSpec& spec) {
   const std::vector<std::string>& words = *spec.cluster.remote_shell;
   if (!words.empty() && !words.front().empty()) return {};
-  return plan::At(spec.cluster.remote_shell,
-                  fmt::format("{}; name a program such as \"ssh\"",
-                              words.empty() ? "the list is empty" : "its first word is empty"));
+  return plan::At(spec.cluster.remote_shell, "{}; name a program such as \"ssh\"",
+                  words.empty() ? "the list is empty" : "its first word is empty");
 }
 
 bool RootIsHere(const std::string& host, int port) {
@@ -217,7 +216,7 @@ Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec) {
   for (const std::string& word : *spec.restart.on) {
     const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
-      return plan::At(spec.restart.on, fmt::format("'{}' is not a failure class; {}", word, Meant(word)));
+      return plan::At(spec.restart.on, "'{}' is not a failure class; {}", word, Meant(word));
     }
     policy.on.insert(*exit_class);
   }
@@ -282,10 +281,9 @@ Result<metrics::Listening> MetricsWithToken(const spec::JobSpec& spec) {
   if (!token) return std::move(token).error();
   const bool plain = std::ranges::all_of(*token, [](char c) { return c > ' ' && c <= '~'; });
   if (token->size() < kShortestToken || !plain) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("{} must have one word of at least {} characters, as `openssl rand -hex 32` prints it",
-                    name, kShortestToken)};
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                     "{} must have one word of at least {} characters, as `openssl rand -hex 32` prints it",
+                     name, kShortestToken);
   }
   listening->token = *std::move(token);
   return listening;

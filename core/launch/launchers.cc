@@ -1,7 +1,5 @@
 #include "core/launch/launchers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -74,8 +72,8 @@ Result<dtrun_options> LauncherPlugins::OptionsOf(const plugin::Description& laun
     const spec::PluginRead read = read_("launcher", plugin::TypedForm(launcher.file.name), launcher.options);
     if (read.problems.empty()) return read.options.Snapshot();
     const spec::Problem& first = read.problems.front();
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}{}", first.place, first.message,
-                                                     first.hint.empty() ? "" : "; " + first.hint)};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "{}: {}{}", first.place, first.message,
+                     first.hint.empty() ? "" : "; " + first.hint);
   }
   return options::DefaultsOf(launcher.options, kOptions);
 }

@@ -48,12 +48,11 @@ bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
 Result<preflight::ModuleRequest> ModulesToAsk(const spec::JobSpec& spec, const std::string& program) {
   preflight::ModuleRequest request;
   if (spec.backend.torch.is("dtrun") && LoadsNoBackends(plan::UserVariables(spec))) {
-    return plan::At(
-        spec.backend.torch,
-        fmt::format("the ranks' environment sets {} to a value other than 1: torch would not load dtrun, "
+    return plan::At(spec.backend.torch,
+                    "the ranks' environment sets {} to a value other than 1: torch would not load dtrun, "
                     "and the script would use gloo; unset it, or remove {}, import dtrun.torch in the script "
                     "and request the backend \"dtrun\"",
-                    kAutoload, spec.backend.torch.key()));
+                    kAutoload, spec.backend.torch.key());
   }
   if (spec.python.modules.has()) request.names = *spec.python.modules;
   if (NeedsPackage(spec, program)) {
@@ -63,10 +62,9 @@ Result<preflight::ModuleRequest> ModulesToAsk(const spec::JobSpec& spec, const s
   if (!IsPython(program)) {
     return plan::At(
         spec.python.modules,
-        fmt::format(
-            "ranks run '{}', which is not a Python interpreter; put the interpreter before the script, as in "
-            "[\"python3\", \"train.py\"], or remove {}",
-            program, spec.python.modules.key()));
+        "ranks run '{}', which is not a Python interpreter; put the interpreter before the script, as in "
+        "[\"python3\", \"train.py\"], or remove {}",
+        program, spec.python.modules.key());
   }
   request.interpreter = program;
   std::error_code unknown;
@@ -83,31 +81,29 @@ Status CheckModules(const spec::JobSpec& spec, const std::string& program, const
   // These are queried last, so all modules before them were found.
   if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
     return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, which torch needs to find dtrun: the package is on the "
-                                "path but not installed; install dtrun's wheel there, or add the folder with "
-                                "its .dist-info to PYTHONPATH",
-                                host, missing));
+                    "on host '{}', {}, which torch needs to find dtrun: the package is on the "
+                    "path but not installed; install dtrun's wheel there, or add the folder with "
+                    "its .dist-info to PYTHONPATH",
+                    host, missing);
   }
   if (NeedsPackage(spec, program) && missing.ends_with(", older than 2.5")) {
-    return plan::At(
-        spec.backend.torch,
-        fmt::format("on host '{}', {}; torch before 2.5 does not load backends by itself: remove {}, import "
+    return plan::At(spec.backend.torch,
+                    "on host '{}', {}; torch before 2.5 does not load backends by itself: remove {}, import "
                     "dtrun.torch in the script and request the backend \"dtrun\"",
-                    host, missing, spec.backend.torch.key()));
+                    host, missing, spec.backend.torch.key());
   }
   if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     const auto folder = plan::PackageFolder(plan::ProgramFolder());
     const std::string ours = folder.empty() ? "" : fmt::format("set PYTHONPATH={}, ", folder.string());
     return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, which connects torch.distributed to dtrun; {}install "
-                                "dtrun's wheel for it there, or name the interpreter that has it in "
-                                "job.command",
-                                host, missing, ours));
+                    "on host '{}', {}, which connects torch.distributed to dtrun; {}install "
+                    "dtrun's wheel for it there, or name the interpreter that has it in "
+                    "job.command",
+                    host, missing, ours);
   }
-  return plan::At(
-      spec.python.modules,
-      fmt::format("on host '{}', {}; install it there, or name the interpreter that has it in job.command",
-                  host, missing));
+  return plan::At(spec.python.modules,
+                  "on host '{}', {}; install it there, or name the interpreter that has it in job.command",
+                  host, missing);
 }
 
 }  // namespace dtrun::launch

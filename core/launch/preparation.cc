@@ -210,10 +210,10 @@ Result<options::Schema> Preparation::SchemaOfLauncher(const std::string& name, c
   const plugin::Description& description = (*launcher)->description();
   if (!named) return description.options;
   if (std::ranges::find(description.members, "plan") == description.members.end()) {
-    return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("launcher '{}' cannot plan processes, it only has {}; choose another "
-                             "launcher.name",
-                             name, fmt::join(description.members, ", "))};
+    return MakeError(DTRUN_UNSUPPORTED,
+                     "launcher '{}' cannot plan processes, it only has {}; choose another "
+                     "launcher.name",
+                     name, fmt::join(description.members, ", "));
   }
   launcher_file_ = *file;
   launcher_ = *std::move(launcher);

@@ -208,22 +208,21 @@ Status Membership::Admit(const protocol::Hello& hello, const std::string& from) 
   const bool dealt = hello.host_index == -1 && cluster_.hosts[0].empty();
   if (dealt) return {};
   if (hello.host_index < 0 || hello.host_index >= hosts) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("host index {} is not one of this job's {} hosts; number them from 0",
-                             hello.host_index, hosts)};
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                     "host index {} is not one of this job's {} hosts; number them from 0", hello.host_index,
+                     hosts);
   }
   if (hello.host_index == cluster_.here) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("host {} is the root itself; give each host its own index", hello.host_index)};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "host {} is the root itself; give each host its own index",
+                     hello.host_index);
   }
   const Member* member = Numbered(hello.host_index);
   if (member == nullptr || member->host == nullptr) return {};
   if (member->host->lost()) {
-    return Error{DTRUN_BUSY, fmt::format("host {} was lost, and its ranks are being ended", member->name)};
+    return MakeError(DTRUN_BUSY, "host {} was lost, and its ranks are being ended", member->name);
   }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("host {} ({}) has joined already, from {}; {} gave the same index",
-                           hello.host_index, member->name, member->host->peer(), from)};
+  return MakeError(DTRUN_INVALID_ARGUMENT, "host {} ({}) has joined already, from {}; {} gave the same index",
+                   hello.host_index, member->name, member->host->peer(), from);
 }
 
 // Containers may share one name, and nodes one machine: the second is reported as "pod#1".

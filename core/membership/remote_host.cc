@@ -148,7 +148,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string
   waiting_ = false;
   answer_timer_.Cancel();
   if (auto done = std::exchange(preflight_done_, {})) {
-    return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
+    return done(MakeError(DTRUN_REMOTE_FAILURE, "host {} was lost: {}", name_, why));
   }
   Emit(protocol::Lost{why, agent_died, next});
 }
@@ -159,7 +159,7 @@ void RemoteHost::RunPreflight(const preflight::Request& request, PreflightDone d
   asio::post(loop_, [this, ended = ended_] {
     if (*ended) return;
     if (auto asked = std::exchange(preflight_done_, {}))
-      asked(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost before it was asked", name_)});
+      asked(MakeError(DTRUN_REMOTE_FAILURE, "host {} was lost before it was asked", name_));
   });
 }
 

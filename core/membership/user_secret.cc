@@ -50,8 +50,8 @@ Result<UniqueFd> OpenFile(const fs::path& path) {
     return Error::System(fmt::format("open '{}'", path.string()), errno);
   }
   if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0) return file;
-  return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("'{}' must be a file that only you can read; remove it", path.string())};
+  return MakeError(DTRUN_FAILED_PRECONDITION, "'{}' must be a file that only you can read; remove it",
+                 path.string());
 }
 
 // The file contains its secret from the moment that it is visible to others.
@@ -73,7 +73,7 @@ Result<std::string> ReadDigits(int file, const fs::path& path) {
   const ssize_t size = ::pread(file, text.data(), text.size(), 0);
   const std::string_view digits(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   if (digits.size() == 2 * kBytes && IsLowerHex(digits)) return std::string(digits);
-  return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' does not hold a key; remove it", path.string())};
+  return MakeError(DTRUN_FAILED_PRECONDITION, "'{}' does not hold a key; remove it", path.string());
 }
 
 // Distributes well enough for positions in a file.
@@ -119,9 +119,9 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
     if (!digits) return digits.error();
     return UserSecret(*std::move(file), *std::move(digits));
   }
-  return Error{last.code,
-               fmt::format("found no folder that only you can write ({}); set XDG_RUNTIME_DIR or HOME to one",
-                           last.text)};
+  return MakeError(last.code,
+                 "found no folder that only you can write ({}); set XDG_RUNTIME_DIR or HOME to one",
+                 last.text);
 }
 
 bool UserSecret::ClaimRoot(int port) const {

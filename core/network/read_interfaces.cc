@@ -1,6 +1,5 @@
 // Asks the kernel: links, addresses and routes over netlink; speed and bus address through ethtool's ioctl.
 // Sysfs would show the network namespace that it was mounted in.
-#include <fmt/format.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -31,7 +30,7 @@ namespace {
 using Socket = std::unique_ptr<nl_sock, decltype(&nl_socket_free)>;
 
 Error NetlinkError(const char* action, int code) {
-  return Error{DTRUN_SYSTEM, fmt::format("{}: {}", action, nl_geterror(code))};
+  return MakeError(DTRUN_SYSTEM, "{}: {}", action, nl_geterror(code));
 }
 
 // Passes every object of a netlink dump to `each`.

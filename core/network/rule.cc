@@ -32,7 +32,7 @@ bool LooksLikeAddress(std::string_view text) {
 }
 
 Error Wrong(std::string_view entry, std::string_view problem) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' {}", entry, problem)};
+  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' {}", entry, problem);
 }
 
 constexpr std::size_t kMostAddresses = 4;  // per interface and family
@@ -243,9 +243,8 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   offer.unmatched = Unmatched(interfaces);
   if (!offer.candidates.empty()) return offer;
   if (Status named = CheckNames(interfaces); !named) return named.error();
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' leaves no interface of this host that can reach others: {}", text_,
-                           reasons.empty() ? "it has none" : reasons)};
+  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' leaves no interface of this host that can reach others: {}",
+                   text_, reasons.empty() ? "it has none" : reasons);
 }
 
 std::vector<std::string> Rule::Unmatched(const std::vector<Interface>& interfaces) const {
@@ -268,10 +267,9 @@ Status Rule::CheckNames(const std::vector<Interface>& interfaces) const {
   for (const Entry& entry : entries_) {
     if (!nearest && !entry.excludes && !entry.name.empty()) nearest = Nearest(entry.name, names);
   }
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("'{}' is not an interface of this host, which has {}{}", text_, ListText(interfaces),
-                  nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
+  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' is not an interface of this host, which has {}{}", text_,
+                   ListText(interfaces),
+                   nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces));
 }
 
 // A hint for users who wrote the address of one host but mean its network.

@@ -1,6 +1,5 @@
 #include "core/node/inheritance.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,12 +55,11 @@ Status AllowsOpenFiles(int ranks) {
   const rlim_t needed = kAgent + kEachRank * static_cast<rlim_t>(ranks);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= needed) return {};
-  return Error{
+  return MakeError(
       DTRUN_FAILED_PRECONDITION,
-      fmt::format(
-          "the limit of open files is {} (`ulimit -Hn`), but dtrun needs {} for {} rank{} on this host, and "
-          "{} for each further rank; raise it, for example with `ulimit -n {}`, or start fewer ranks",
-          limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", kEachRank, std::max<rlim_t>(needed, 1024))};
+      "the limit of open files is {} (`ulimit -Hn`), but dtrun needs {} for {} rank{} on this host, and "
+      "{} for each further rank; raise it, for example with `ulimit -n {}`, or start fewer ranks",
+      limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", kEachRank, std::max<rlim_t>(needed, 1024));
 }
 
 }  // namespace dtrun::node

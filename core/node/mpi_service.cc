@@ -86,12 +86,11 @@ Result<pmi::Admission> MpiService::Admit(int rank) {
   if (admission || process_ == nullptr) return admission;
   const std::string how = process_->End();
   if (how.empty()) return admission;
-  return Error{
+  return MakeError(
       DTRUN_INTERNAL,
-      fmt::format(
-          "the PMIx server of host '{}' {} during startup; see its output above, if any; install dtrun "
-          "again there, or start the job with mpirun",
-          hosts::HostName(), how)};
+      "the PMIx server of host '{}' {} during startup; see its output above, if any; install dtrun "
+      "again there, or start the job with mpirun",
+      hosts::HostName(), how);
 }
 
 void MpiService::Complete(const protocol::Exchanged& exchanged) {

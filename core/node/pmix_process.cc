@@ -26,10 +26,10 @@ Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(asio::io_context& loop,
   request.extra_fd = agent.get();
   Result<process::Child> child = process::Spawn(request);
   if (!child) {
-    return Error{child.error().code,
-                 fmt::format("cannot start the PMIx server of this host: {}; install dtrun "
-                             "again, or start the job with mpirun",
-                             child.error().text)};
+    return MakeError(child.error().code,
+                   "cannot start the PMIx server of this host: {}; install dtrun "
+                   "again, or start the job with mpirun",
+                   child.error().text);
   }
   std::unique_ptr<PmixProcess> made(new PmixProcess(child->pid, std::move(events)));
   PmixProcess* const self = made.get();

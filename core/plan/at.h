@@ -15,6 +15,11 @@ std::string PlacePrefix(const spec::AnyField& field);
 
 Error At(const spec::AnyField& field, const Error& error);
 Error At(const spec::AnyField& field, std::string text);
+template <class... Args>
+Error At(const spec::AnyField& field, fmt::format_string<const Args&...> text,
+         const Args&... args) requires(sizeof...(Args) > 0) {
+  return At(field, fmt::format(text, args...));
+}
 // The same for the entry `name` in a table of strings.
 Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name,
               const Error& error);

@@ -88,10 +88,10 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   AddRank(plan, *process, &contract);
   for (const auto& [name, value] : process->env) {
     if (!common.hidden.contains(name) && contract.emplace(name, value)) continue;
-    return Error{DTRUN_INTERNAL,
-                 fmt::format("launcher '{}' sets {}, which only dtrun may set; report it to the plugin's "
-                             "author",
-                             plan.launcher, name)};
+    return MakeError(DTRUN_INTERNAL,
+                     "launcher '{}' sets {}, which only dtrun may set; report it to the plugin's "
+                     "author",
+                     plan.launcher, name);
   }
   auto dialects = DialectVariables(plan, table, *process, contract);
   if (!dialects) return At(spec.job.dialects, dialects.error());
@@ -99,11 +99,10 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   process->env = contract;
   for (const auto& [name, value] : UserVariables(spec)) {
     if (contract.contains(name) || common.hidden.contains(name)) {
-      return AtEntry(
-          spec, spec.job.env, name,
-          Error{DTRUN_INVALID_ARGUMENT,
-                fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
-                            plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
+      return AtEntry(spec, spec.job.env, name,
+                     MakeError(DTRUN_INVALID_ARGUMENT,
+                               "'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
+                               plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects"));
     }
     auto expanded = Expand(value, contract);
     if (!expanded)
@@ -192,7 +191,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     auto placed = Place(inputs.spec, AssumedOn(inputs, i, host.local_size), host.local_size,
                         inputs.device.backend.has_value() || inputs.device.by_host);
     if (!placed && plan->hosts.size() > 1) {
-      return Error{placed.error().code, fmt::format("host {}: {}", host.name, placed.error().text)};
+      return MakeError(placed.error().code, "host {}: {}", host.name, placed.error().text);
     }
     if (!placed) return placed.error();
     host.cores = placed->processors.cores;
@@ -361,8 +360,8 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
     const Placement& placement = (*placements)[host];
     if (placement.gpu_lists.empty() && process.env.contains(placement.gpu_variable)) {
       return At(spec.cluster.gpus,
-                fmt::format("it sets {} of the ranks on {}, and so does launcher '{}'; leave one of them out",
-                            placement.gpu_variable, plan.hosts[host].name, plan.launcher));
+                "it sets {} of the ranks on {}, and so does launcher '{}'; leave one of them out",
+                placement.gpu_variable, plan.hosts[host].name, plan.launcher);
     }
     PutInPlace(placement, &process);
     if (first == nullptr) first = std::make_shared<const Variables>(process.env.begin(), process.env.end());
@@ -382,7 +381,7 @@ Result<Plan> Build(const Inputs& inputs) {
                                        hosts->back().first_rank + hosts->back().local_size, hosts->size());
   const MemoryUser user(what);
   const auto out_of_memory = [&](const std::string& text) {
-    return Error{DTRUN_OUT_OF_MEMORY, fmt::format("{}: {}", what, text)};
+    return MakeError(DTRUN_OUT_OF_MEMORY, "{}: {}", what, text);
   };
   try {
     auto plan = Made(inputs, *hosts);

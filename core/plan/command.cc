@@ -95,8 +95,8 @@ std::string KindOfEntry(const fs::path& file) {
 
 Status CheckExecutable(const fs::path& file) {
   if (const std::string kind = KindOfEntry(file); !kind.empty()) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("cannot run '{}': it is {}; name a program", file.string(), kind)};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is {}; name a program", file.string(),
+                     kind);
   }
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
@@ -106,12 +106,12 @@ Status CheckExecutable(const fs::path& file) {
     return error;
   }
   if (S_ISDIR(info.st_mode)) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("cannot run '{}': it is a folder; name a program in it", file.string())};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is a folder; name a program in it",
+                     file.string());
   }
   if (!IsExecutable(file)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is not executable{}", file.string(),
-                                                     ToRun(file.string(), file))};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is not executable{}", file.string(),
+                     ToRun(file.string(), file));
   }
   return {};
 }
@@ -252,8 +252,8 @@ Result<std::string> Search(const std::string& program, const std::string& path, 
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}'{} (PATH: {})", MaskText(program),
-                                            NextStep(program, path, cwd), Folders(path))};
+  return MakeError(DTRUN_NOT_FOUND, "cannot find the program '{}'{} (PATH: {})", MaskText(program),
+                   NextStep(program, path, cwd), Folders(path));
 }
 
 }  // namespace
@@ -307,9 +307,8 @@ Status CheckBeside(const spec::JobSpec& spec, const std::string& cwd) {
   for (const std::string& file : FilesOf(*spec.job.command)) {
     if (fs::path(file).is_absolute() || fs::exists(fs::path(cwd) / file, failure)) continue;
     if (!fs::is_regular_file(folder / file, failure)) continue;
-    return At(spec.job.command,
-              fmt::format("'{}' lies beside {}, and ranks run in {}; write cwd = \".\" below [job]", file,
-                          spec.file.string(), cwd));
+    return At(spec.job.command, "'{}' lies beside {}, and ranks run in {}; write cwd = \".\" below [job]",
+              file, spec.file.string(), cwd);
   }
   return {};
 }
@@ -326,9 +325,8 @@ Status CheckCommand(const spec::JobSpec& spec, const Environment& environment, c
   std::error_code failure;
   if (script.empty() || fs::exists(fs::path(cwd) / script, failure)) return {};
   const auto file = Nearest(script, FilesIn(cwd));
-  return At(spec.job.command,
-            fmt::format("there is no script '{}' in '{}'; {}", Printable(script), cwd,
-                        file ? fmt::format("did you mean '{}'?", *file) : "check the name, or set job.cwd"));
+  return At(spec.job.command, "there is no script '{}' in '{}'; {}", Printable(script), cwd,
+            file ? fmt::format("did you mean '{}'?", *file) : "check the name, or set job.cwd");
 }
 
 }  // namespace dtrun::plan

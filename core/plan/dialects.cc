@@ -21,9 +21,8 @@ Status Merge(const std::string& owner, const environments::Variables& from, envi
       continue;
     }
     if (before->second == value) continue;
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("the {} sets {}={}, the {} sets {}={}; leave one of them out", owners->at(name),
-                             name, before->second, owner, name, value)};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "the {} sets {}={}, the {} sets {}={}; leave one of them out",
+                     owners->at(name), name, before->second, owner, name, value);
   }
   return {};
 }
@@ -41,9 +40,7 @@ Result<std::vector<std::string>> SuccessOf(const spec::JobSpec& spec, const std:
   std::vector<std::string> success = list != nullptr ? *list : std::vector{*spec.job.success};
   for (const std::string& role : success) {
     if (there(role)) continue;
-    return At(spec.job.success,
-              Error{DTRUN_INVALID_ARGUMENT,
-                    fmt::format("no rank is '{}'; give \"all\", or roles that job.roles has", role)});
+    return At(spec.job.success, "no rank is '{}'; give \"all\", or roles that job.roles has", role);
   }
   return success;
 }
@@ -76,8 +73,7 @@ Status CheckDialects(const spec::JobSpec& spec) {
     if (const auto found = environments::FindDialect(name); !found)
       return At(spec.job.dialects, found.error());
     if (!named.insert(name).second) {
-      return At(spec.job.dialects,
-                Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is named twice; leave one out", name)});
+      return At(spec.job.dialects, "'{}' is named twice; leave one out", name);
     }
   }
   return {};
@@ -121,14 +117,13 @@ Result<environments::Contract> DialectVariables(const Plan& plan, const environm
     for (int other = process.rank + 1; other < process.rank + process.rank_count; ++other) {
       const environments::Contract theirs = (*found)->write(table, other);
       if (theirs.set == added.set && theirs.fallback == added.fallback) continue;
-      return Error{
-          DTRUN_UNSUPPORTED,
-          fmt::format("the {} dialect has variables for each rank, and the {} launcher starts one "
-                      "process for ranks {}-{}; leave it out, or use launcher.name = \"per-process\"",
-                      name, plan.launcher, process.rank, process.rank + process.rank_count - 1)};
+      return MakeError(DTRUN_UNSUPPORTED,
+                       "the {} dialect has variables for each rank, and the {} launcher starts one "
+                       "process for ranks {}-{}; leave it out, or use launcher.name = \"per-process\"",
+                       name, plan.launcher, process.rank, process.rank + process.rank_count - 1);
     }
     if (Status merged = Merge(name + " dialect", added.set, &all, &owners); !merged) {
-      return Error{merged.error().code, fmt::format("for rank {} {}", process.rank, merged.error().text)};
+      return MakeError(merged.error().code, "for rank {} {}", process.rank, merged.error().text);
     }
     out.set.insert(added.set.begin(), added.set.end());
     out.fallback.insert(added.fallback.begin(), added.fallback.end());

@@ -30,11 +30,10 @@ Result<std::vector<hosts::HostSlots>> ListedHosts(const spec::JobSpec& spec) {
   for (const hosts::HostSlots& host : spec.listed) {
     if (*spec.cluster.oversubscribe || !hosts::IsThisMachine(host.name)) continue;
     if (here != nullptr) {
-      return At(
-          spec.cluster.hosts,
-          fmt::format("'{0}' and '{1}' are both this machine; list it once, with more slots as in {0}:2, or "
-                      "set cluster.oversubscribe = true",
-                      here->name, host.name));
+      return At(spec.cluster.hosts,
+                "'{0}' and '{1}' are both this machine; list it once, with more slots as in {0}:2, or "
+                "set cluster.oversubscribe = true",
+                here->name, host.name);
     }
     here = &host;
   }
@@ -71,9 +70,9 @@ Result<std::vector<Host>> PlaceRanks(const spec::JobSpec& spec, const Hardware& 
     }
     if (slots && ranks > *slots && !*spec.cluster.oversubscribe) {
       return At(spec.job.processes_per_host,
-                fmt::format("{} ranks on host {}, which has {} slot{} by {}; ask for fewer, or set "
-                            "cluster.oversubscribe = true",
-                            ranks, name, *slots, *slots == 1 ? "" : "s", spec.cluster.hosts.place()));
+                "{} ranks on host {}, which has {} slot{} by {}; ask for fewer, or set "
+                "cluster.oversubscribe = true",
+                ranks, name, *slots, *slots == 1 ? "" : "s", spec.cluster.hosts.place());
     }
     hosts.push_back({std::move(name), next, ranks, hardware.topology.core_count()});
     if (count > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);

@@ -29,10 +29,8 @@ Error UnknownHost(const spec::JobSpec& spec, const std::string& name, const std:
     list += (list.empty() ? "" : ", ") + host.name;
   }
   const auto nearest = Nearest(name, names);
-  return At(
-      spec.network.interface_on,
-      {DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a host of this job, which has {}{}", name, list,
-                                           nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")});
+  return At(spec.network.interface_on, "'{}' is not a host of this job, which has {}{}", name, list,
+            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "");
 }
 
 }  // namespace

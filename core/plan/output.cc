@@ -36,9 +36,8 @@ Result<output::Style> StyleOf(const spec::JobSpec& spec) {
   if (ranks == "all") return style;
   style.ranks = ranks == "none" ? std::vector<int>() : ReadNumberList(ranks);
   if (!style.ranks) {
-    return At(spec.output.ranks,
-              fmt::format("expected \"all\", \"none\" or ranks such as \"0\" and \"0,4-7\"; found {}",
-                          options::QuoteShort(ranks)));
+    return At(spec.output.ranks, "expected \"all\", \"none\" or ranks such as \"0\" and \"0,4-7\"; found {}",
+              options::QuoteShort(ranks));
   }
   return style;
 }
@@ -50,10 +49,9 @@ Result<unsigned> LogModeOf(const spec::JobSpec& spec) {
   if (text == "all") return 0755u;
   const std::optional<unsigned> mode = NumberOf<unsigned>(text, 8);
   if (mode && *mode <= 0777 && (*mode & 0700) == 0700) return *mode;
-  return At(
-      spec.logs.mode,
-      fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
-                  options::QuoteShort(text)));
+  return At(spec.logs.mode,
+            "expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
+            options::QuoteShort(text));
 }
 
 std::string RanksThatAreMissing(const output::Style& style, int world_size) {

@@ -41,9 +41,9 @@ std::string HostText(const Hardware& hardware) {
 Status CheckGiven(const spec::JobSpec& spec, const Hardware& hardware) {
   if (!hardware.gpus_given || hardware.gpus_there == 0 || binding::MeansNone(*hardware.gpus_given)) return {};
   if (hardware.gpus.size() == Split(*hardware.gpus_given, ',').size()) return {};
-  return At(spec.cluster.gpus,
-            fmt::format("'{}' is for {}, which has {} GPU{}, from 0; correct the list", *hardware.gpus_given,
-                        HostText(hardware), hardware.gpus_there, hardware.gpus_there == 1 ? "" : "s"));
+  return At(spec.cluster.gpus, "'{}' is for {}, which has {} GPU{}, from 0; correct the list",
+            *hardware.gpus_given, HostText(hardware), hardware.gpus_there,
+            hardware.gpus_there == 1 ? "" : "s");
 }
 
 // The NUMA node of each rank's first GPU; none when there are too few GPUs.
@@ -154,10 +154,8 @@ Result<int> ProcessesPerHost(const spec::JobSpec& spec, const Hardware& hardware
                                      : fmt::format("{}, which selects none of its {} GPUs", hardware.gpu_list,
                                                    hardware.gpus_there);
     }
-    return At(spec.job.processes_per_host,
-              fmt::format(
-                  "\"gpu\", but no GPU is visible on {}: {}; {}", HostText(hardware), why,
-                  hardware.gpus_there == 0 ? "write a number or \"cpu\"" : "correct that list, or unset it"));
+    return At(spec.job.processes_per_host, "\"gpu\", but no GPU is visible on {}: {}; {}", HostText(hardware),
+              why, hardware.gpus_there == 0 ? "write a number or \"cpu\"" : "correct that list, or unset it");
   }
   return hardware.topology.core_count();
 }
@@ -174,10 +172,9 @@ Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int
     out.gpu_variable = binding::ListVariable(hardware.vendor);
     const auto& user = UserVariables(spec);
     if (const auto found = user.find(out.gpu_variable); found != user.end() && PerRank(found->second)) {
-      return At(
-          spec.job.gpu_visibility,
-          fmt::format("\"own\" sets {} for each rank, and so does job.env with '{}'; remove one of them",
-                      out.gpu_variable, found->second));
+      return At(spec.job.gpu_visibility,
+                "\"own\" sets {} for each rank, and so does job.env with '{}'; remove one of them",
+                out.gpu_variable, found->second);
     }
     auto lists = binding::OwnLists(hardware.gpus, ranks, hardware.gpu_list, hardware.gpus_there);
     if (!lists) return At(spec.job.gpu_visibility, lists.error().text);
@@ -186,9 +183,10 @@ Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int
 
   const std::string& policy = *spec.job.bind;
   if (!binding::KnowsMachine() && policy != "none" && policy != "auto") {
-    return At(spec.job.bind, fmt::format("'{}' needs hwloc, and this dtrun was built without it; write "
-                                         "\"none\", or build dtrun where libhwloc-dev is installed",
-                                         policy));
+    return At(spec.job.bind,
+              "'{}' needs hwloc, and this dtrun was built without it; write "
+              "\"none\", or build dtrun where libhwloc-dev is installed",
+              policy);
   }
   const bool gpus_in_use = own || device_backend || CountedByGpus(spec, hardware);
   out.processors = binding::Bind(

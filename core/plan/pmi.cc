@@ -49,10 +49,9 @@ Status CheckOneRankEach(const spec::JobSpec& spec, const Plan& plan) {
   for (const Process& process : plan.processes) {
     if (process.rank_count == 1 || pmi::KindOfProgram(process.argv.front()) == pmi::Kind::kNone) continue;
     return At(spec.launcher.name,
-              Error{DTRUN_INVALID_ARGUMENT,
-                    fmt::format("'{}' is linked with MPI, where each process is one rank, and launcher '{}' "
-                                "starts {} ranks in one process; set launcher.name = \"per-process\"",
-                                process.argv.front(), plan.launcher, process.rank_count)});
+              "'{}' is linked with MPI, where each process is one rank, and launcher '{}' "
+              "starts {} ranks in one process; set launcher.name = \"per-process\"",
+              process.argv.front(), plan.launcher, process.rank_count);
   }
   return {};
 }
@@ -143,20 +142,16 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   if (Status status = CheckOneRankEach(spec, *plan); !status) return status;
   for (Process& process : plan->processes) {
     if (*kind == pmi::Kind::kPmi1 && process.rank_count > 1) {
-      return At(
-          spec.job.pmi,
-          Error{DTRUN_UNSUPPORTED,
-                fmt::format("PMI-1 serves processes of one rank each, and launcher '{}' starts {} ranks in "
-                            "one; choose another launcher",
-                            plan->launcher, process.rank_count)});
+      return At(spec.job.pmi,
+                MakeError(DTRUN_UNSUPPORTED,
+                          "PMI-1 serves processes of one rank each, and launcher '{}' starts {} ranks in "
+                          "one; choose another launcher",
+                          plan->launcher, process.rank_count));
     }
     for (auto& [name, value] :
          *kind == pmi::Kind::kPmix ? PmixVariables(process) : Pmi1Variables(*plan, process)) {
       if (user.contains(name)) {
-        return At(
-            spec.job.env,
-            Error{DTRUN_INVALID_ARGUMENT,
-                  fmt::format("'{}' is set for each rank because of job.pmi; remove it from job.env", name)});
+        return At(spec.job.env, "'{}' is set for each rank because of job.pmi; remove it from job.env", name);
       }
       process.env[name] = value;
     }

@@ -113,10 +113,10 @@ Status CheckKinds(const RouteInputs& inputs, Plan* plan) {
 Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
   const DeviceMemory& device = inputs.device;
   return At(inputs.spec.backend.staging,
-            fmt::format("\"off\", and no backend moves {} memory ({}); set it to \"auto\", or {}", kind,
-                        device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not,
-                        device.kind.empty() ? "leave that backend out of backend.name"
-                                            : fmt::format("leave {} out of backend.name", kind)));
+            "\"off\", and no backend moves {} memory ({}); set it to \"auto\", or {}", kind,
+            device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not,
+            device.kind.empty() ? "leave that backend out of backend.name"
+                                : fmt::format("leave {} out of backend.name", kind));
 }
 
 // The route for memory that no backend moves.
@@ -134,9 +134,9 @@ Result<Route> StagedRoute(const RouteInputs& inputs, const Plan& plan, const std
       device.no_plugins.empty() ? fmt::format("there is no device plugin '{}'", kind) : device.no_plugins;
   if (!device.kind.empty()) {
     return At(inputs.spec.backend.name,
-              fmt::format("{} memory would be staged over {}, because {}, and {}; add the folder of "
-                          "libdtrun_device_{}.so with --plugin-dir or plugins.path",
-                          kind, plan.backend, why, missing, kind));
+              "{} memory would be staged over {}, because {}, and {}; add the folder of "
+              "libdtrun_device_{}.so with --plugin-dir or plugins.path",
+              kind, plan.backend, why, missing, kind);
   }
   return Route{kind, "none", fmt::format("because {}, and {}", why, missing)};
 }

@@ -162,11 +162,10 @@ namespace {
 
 Error Unknown(std::string_view name, const ProcessVariables& variables) {
   if (std::getenv(std::string(name).c_str()) != nullptr) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
-                    "have a shell do it: sh -c with '$${{{0}}}'",
-                    name)};
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                     "variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
+                     "have a shell do it: sh -c with '$${{{0}}}'",
+                     name);
   }
   std::vector<std::string> names;
   for (const auto& [key, value] : variables) names.push_back(key);
@@ -177,9 +176,9 @@ Error Unknown(std::string_view name, const ProcessVariables& variables) {
     std::erase_if(names, [](const std::string& one) { return one.starts_with("DTRUN_"); });
     hint = fmt::format("known are {} and dtrun's own; ", fmt::join(names, ", "));
   }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program",
-                           name, hint)};
+  return MakeError(DTRUN_INVALID_ARGUMENT,
+                   "unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program", name,
+                   hint);
 }
 
 }  // namespace
@@ -193,8 +192,8 @@ Result<std::string> Expand(std::string_view text, const ProcessVariables& variab
     } else if (text.starts_with("${")) {
       const std::size_t end = text.find('}');
       if (end == std::string_view::npos) {
-        return Error{DTRUN_INVALID_ARGUMENT,
-                     fmt::format("'{}' lacks a closing brace; write '$${{' for a literal '${{'", text)};
+        return MakeError(DTRUN_INVALID_ARGUMENT,
+                         "'{}' lacks a closing brace; write '$${{' for a literal '${{'", text);
       }
       const std::string name(text.substr(2, end - 2));
       const auto found = variables.find(name);

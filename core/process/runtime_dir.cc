@@ -90,11 +90,10 @@ Status CheckPrivate(const fs::path& folder) {
   if (!fd || ::fstat(fd.get(), &info) != 0)
     return Error::System(fmt::format("open the folder '{}'", folder.string()), errno);
   if (info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) return {};
-  return Error{
-      DTRUN_FAILED_PRECONDITION,
-      fmt::format("the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
-                  "only this user can enter; ask its owner, and start the job again",
-                  folder.string(), info.st_uid, info.st_mode & 07777)};
+  return MakeError(DTRUN_FAILED_PRECONDITION,
+                 "the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
+                 "only this user can enter; ask its owner, and start the job again",
+                 folder.string(), info.st_uid, info.st_mode & 07777);
 }
 
 }  // namespace
@@ -126,10 +125,10 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
   struct stat made {};
   if (::lstat(dir.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::geteuid() ||
       (made.st_mode & 077) != 0) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the folder '{}' is not the private one that dtrun just created: another user "
-                             "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
-                             dir.string(), dir.parent_path().string())};
+    return MakeError(DTRUN_FAILED_PRECONDITION,
+                   "the folder '{}' is not the private one that dtrun just created: another user "
+                   "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
+                   dir.string(), dir.parent_path().string());
   }
   if (auto mark = MakeOwnFile(dir / kMark, kPrivateFile); !mark) {
     ::rmdir(dir.c_str());
@@ -176,11 +175,10 @@ Result<fs::path> MakeMemoryDir(const fs::path& runtime_dir) {
     return Error::System(fmt::format("make the link '{}'", link.string()), errno);
   const fs::path folder = Told(link);
   if (folder.empty()) {
-    return Error{
-        DTRUN_INTERNAL,
-        fmt::format("'{}' is not the link to the job's folder in '{}' that dtrun makes; start the job "
-                    "again",
-                    link.string(), kPlace)};
+    return MakeError(DTRUN_INTERNAL,
+                   "'{}' is not the link to the job's folder in '{}' that dtrun makes; start the job "
+                   "again",
+                   link.string(), kPlace);
   }
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return Error{DTRUN_SYSTEM,

@@ -283,11 +283,10 @@ Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint)
     error_code malformed;
     endpoint = {asio::ip::make_address(options.address, malformed), port};
     if (malformed) {
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("the address '{}' to listen on is not numeric; give one of this host's, such as "
-                      "10.0.0.1, or none for all",
-                      options.address)};
+      return MakeError(DTRUN_INVALID_ARGUMENT,
+                       "the address '{}' to listen on is not numeric; give one of this host's, such as "
+                       "10.0.0.1, or none for all",
+                       options.address);
     }
     Result<UniqueFd> socket = Bind(endpoint, number);
     if (number == EADDRNOTAVAIL) {
@@ -307,14 +306,11 @@ Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint)
 Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Options options,
                                                    Handlers handlers) {
   if (options.port < 0 || options.port > 65535) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("there is no port {}; ports go from 1 to 65535", options.port)};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "there is no port {}; ports go from 1 to 65535", options.port);
   }
   if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("a loss limit of {} is out of range; give one from {} to {}", FormatDuration(limit),
-                    FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit))};
+    return MakeError(DTRUN_INVALID_ARGUMENT, "a loss limit of {} is out of range; give one from {} to {}",
+                     FormatDuration(limit), FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit));
   }
   Tcp::endpoint endpoint;
   Result<UniqueFd> socket = Bind(options, endpoint);

@@ -306,10 +306,9 @@ template <class Message>
 Result<bool> CheckAny(Conversation& said, const Message& message) {
   const Rule rule = RuleOf(message);
   const auto broken = [&](std::string_view what) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("it broke the control protocol: it sent {} {}: {}; does it run the same build of dtrun?",
-                    rule.name, PhaseText(said.phase), what)};
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                   "it broke the control protocol: it sent {} {}: {}; does it run the same build of dtrun?",
+                   rule.name, PhaseText(said.phase), what);
   };
   if ((rule.phases & In({said.phase})) == 0) {
     if (rule.may_be_late && said.phase == Phase::kIdle) return false;

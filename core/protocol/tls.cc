@@ -97,9 +97,9 @@ void Must(bool done, const char* what) {
 
 Result<Key> Key::FromHex(std::string_view digits) {
   const auto refuse = [](const std::string& problem) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("the key of the job {}; it is {} hexadecimal digits, the same on every host",
-                             problem, 2 * kBytes)};
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                   "the key of the job {}; it is {} hexadecimal digits, the same on every host", problem,
+                   2 * kBytes);
   };
   if (digits.size() != 2 * kBytes) return refuse(fmt::format("has {} characters", digits.size()));
   Key key;
