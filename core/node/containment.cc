@@ -44,13 +44,14 @@ Status Containment::Begin(std::uint64_t memory) {
   segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
   AwaitSegments({});
   strays_.clear();
-  killed_ = false;
+  killed_ = told_of_memory_ = false;
+  evidence_.reset();
   memory_ = memory;
   if (name_.empty() && memory == 0) return {};
   if (!parent_) {
     if (memory == 0) return {};
     return MakeError(DTRUN_UNSUPPORTED, "job.memory cannot be enforced: {}; unset it, or boot with cgroup v2",
-                   parent_.error().text);
+                     parent_.error().text);
   }
   auto made = process::Cgroup::Make(*parent_, name_, memory);
   if (made) {
@@ -61,8 +62,22 @@ Status Containment::Begin(std::uint64_t memory) {
   return {};  // without a group, the sweep ends them
 }
 
-process::MemoryEvidence Containment::Memory() const {
-  return cgroup_ ? process::MemoryEvidence("/", cgroup_->memory_events()) : process::MemoryEvidence();
+void Containment::WatchMemory() {
+  evidence_.emplace("/", cgroup_ ? cgroup_->memory_events() : std::filesystem::path());
+}
+
+std::vector<std::string> Containment::MemoryLines(const process::Ending& ending) {
+  // A counter that covers more than this job proves nothing.
+  const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ && cgroup_ &&
+                      cgroup_->MemoryPeak() && RanOutOfMemory();
+  if (!helper && !ending.out_of_memory) return {};
+  told_of_memory_ = true;
+  std::vector<std::string> lines;
+  if (helper)
+    lines.push_back(fmt::format(
+        "dtrun: out of memory: the kernel killed a process that ranks on {} had started", hosts::HostName()));
+  if (const std::string text = MemoryText(); !text.empty()) lines.push_back("dtrun: " + text);
+  return lines;
 }
 
 std::string Containment::MemoryText() const {

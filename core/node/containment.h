@@ -14,6 +14,7 @@
 
 #include "core/base/timer.h"
 #include "core/process/cgroup.h"
+#include "core/process/ending.h"
 #include "core/process/memory_evidence.h"
 #include "core/process/process.h"
 #include "core/process/segments.h"
@@ -36,12 +37,13 @@ class Containment {
   // For SpawnRequest; -1: none.
   int cgroup() const { return cgroup_ ? cgroup_->descriptor() : -1; }
   bool cgroup_required() const { return memory_ != 0; }
-  process::MemoryEvidence Memory() const;
-  // Whether the memory evidence covers only this job.
-  bool CountsMemory() const { return cgroup_ && cgroup_->MemoryPeak(); }
-  // "the ranks on node1 held 16281MiB of memory at most, job.memory is 16GiB". Empty if memory was not
-  // measured.
-  std::string MemoryText() const;
+  // Call before the ranks start.
+  void WatchMemory();
+  // Whether the kernel has killed a process since then because memory ran out.
+  bool RanOutOfMemory() const { return evidence_ && evidence_->Rose(); }
+  // Lines for the user about memory at the end of a rank. The kernel may have killed a process that the rank
+  // had started instead of the rank: that is told once.
+  std::vector<std::string> MemoryLines(const process::Ending& ending);
 
   // Call before any process is signalled to end.
   void LookForSegments();
@@ -55,6 +57,9 @@ class Containment {
   std::vector<std::string> End(const std::vector<pid_t>& ranks = {}, const std::vector<pid_t>& told = {});
 
  private:
+  // "the ranks on node1 held 16281MiB of memory at most, job.memory is 16GiB". Empty if memory was not
+  // measured.
+  std::string MemoryText() const;
   std::vector<pid_t> Processes() const;
   void AwaitSegments(std::chrono::nanoseconds pause);
   void NoteSegments();
@@ -66,7 +71,9 @@ class Containment {
   const std::function<std::vector<pid_t>()> spared_;
   const Result<std::filesystem::path> parent_ = process::OwnCgroup();
   std::uint64_t memory_ = 0;
-  std::unique_ptr<process::Cgroup> cgroup_;  // of the latest generation
+  std::unique_ptr<process::Cgroup> cgroup_;          // of the latest generation
+  std::optional<process::MemoryEvidence> evidence_;  // the same
+  bool told_of_memory_ = false;
   std::optional<process::Segments> segments_;
   Timer segments_pause_;
   asio::posix::stream_descriptor segments_appear_;

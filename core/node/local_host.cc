@@ -19,9 +19,7 @@
 #include "core/node/inspector.h"
 #include "core/node/mpi_service.h"
 #include "core/node/network_answers.h"
-#include "core/node/out_of_memory.h"
 #include "core/node/rank_contacts.h"
-#include "core/node/rank_lines.h"
 #include "core/node/running_rank.h"
 #include "core/node/wait_watch.h"
 #include "core/process/leftovers.h"
@@ -81,7 +79,7 @@ class LocalHost final : public protocol::Host {
       OnOutput(rank, stream, bytes);
     };
     events.ended = [this](protocol::RankEnded ended) {
-      if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Seen();
+      if (ended.ending.signal == SIGKILL) ended.ending.out_of_memory = containment_.RanOutOfMemory();
       crashes_->Ended(ended.rank, {ended.pid, running_.empty() ? "/" : running_.front().folder, {}},
                       ended.ending);
       Emit(ended);
@@ -103,7 +101,7 @@ class LocalHost final : public protocol::Host {
     plan::Plan part;
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
-    memory_.emplace(containment_);
+    containment_.WatchMemory();
     const std::vector<std::string>& base =
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     protocol::Started started;
@@ -206,8 +204,10 @@ class LocalHost final : public protocol::Host {
     kHostLog.Info("rank {} (process {}) has ended: {}", one.rank, one.pid, verdict::EndingText(ending));
     ending.stopped_by = one.stopped_by;
     ending.forwarded = ending.signal != 0 && ending.signal == one.forwarded;
-    if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Seen();
-    for (const std::string& line : memory_->Lines(ending)) Emit(protocol::Said{line});  // before the failure
+    if (ending.signal == SIGKILL && one.signal_sent == 0)
+      ending.out_of_memory = containment_.RanOutOfMemory();
+    for (const std::string& line : containment_.MemoryLines(ending))
+      Emit(protocol::Said{line});  // before the failure
     mpi_.Look();
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning)
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
@@ -382,7 +382,6 @@ class LocalHost final : public protocol::Host {
   Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;
-  std::optional<OutOfMemory> memory_;
   std::optional<Crashes> crashes_;  // of the latest generation
   std::vector<RunningRank> running_;
   std::optional<process::Leftovers> leftovers_;

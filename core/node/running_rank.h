@@ -1,4 +1,4 @@
-// A process of this host that has ranks of the job.
+// A process of this host that has ranks of the job, and lines for the user about it.
 //
 // Owned by the local host; loop thread.
 #pragma once
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/contract/checker.h"
 #include "core/process/child_process.h"
 
 namespace dtrun::node {
@@ -35,5 +36,17 @@ void SignalGroup(const RunningRank& one, int signal);
 // Passes on a signal of the user. Returns the ranks that did not get it, because they have no handler, which
 // they may set within `patience` after they started.
 std::vector<int> Forward(std::vector<RunningRank>& running, int signal, std::chrono::seconds patience);
+
+// A rank overwrote the memory in which its calls are compared.
+std::string DamageLine(const contract::Damage& damage);
+
+// Process `pid` of `rank` is stopped.
+std::string StoppedLine(int rank, pid_t pid, int signal);
+
+// Ranks that did not get a signal from the user.
+std::string NotForwardedLine(int signal, const std::vector<int>& ranks);
+
+// /proc belongs to another PID namespace.
+std::string ForeignProcLine();
 
 }  // namespace dtrun::node
