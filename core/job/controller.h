@@ -18,7 +18,7 @@
 #include "core/control/server.h"
 #include "core/job/host_clocks.h"
 #include "core/job/inspection.h"
-#include "core/job/trace_files.h"
+#include "core/job/rank_files.h"
 #include "core/observe/observer.h"
 #include "core/output/output.h"
 #include "core/process/user_signals.h"

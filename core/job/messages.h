@@ -1,13 +1,14 @@
-// What dtrun itself tells the user while a job runs, on standard error and not among the ranks' lines.
-//
-// Owned by the job's run. The loop's thread calls it.
+// What dtrun itself tells the user while a job runs, on standard error and not among the ranks' lines, and
+// the end of the job's output. Owned by the job's run; its loop thread.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "core/base/result.h"
 #include "core/output/output.h"
 #include "core/output/style.h"
+#include "core/process/lifeline.h"
 
 namespace dtrun::job {
 
@@ -30,5 +31,9 @@ class Messages {
   output::Console& console_;
   bool told_event_ = false, told_unread_ = false;
 };
+
+// Waits until all output is written, as long as the reader takes; a few seconds only once the user has asked
+// the job to end (`ended`: already). Returns the number of lines not shown; the log files have them.
+std::uint64_t ShowTheRest(output::Console& console, process::Lifeline& lifeline, bool ended);
 
 }  // namespace dtrun::job

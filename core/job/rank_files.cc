@@ -1,17 +1,17 @@
-#include "core/job/trace_files.h"
+#include "core/job/rank_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <memory>
+#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/number.h"
 #include "core/base/own_file.h"
 #include "core/contract/environment.h"
 #include "core/contract/trace.h"
+#include "core/job/run.h"
 #include "core/output/file_write.h"
 
 namespace dtrun::job {
@@ -27,6 +27,28 @@ struct RankTrace {
 };
 
 }  // namespace
+
+Result<std::vector<std::unique_ptr<output::RankOutput>>> OpenRankOutputs(const plan::Plan& plan,
+                                                                         const std::filesystem::path& logs,
+                                                                         int folder, Presenter& presenter,
+                                                                         output::Console& console,
+                                                                         output::Fold* fold) {
+  std::vector<std::unique_ptr<output::RankOutput>> outputs(static_cast<std::size_t>(plan.world_size()));
+  for (const plan::Process& process : plan.processes) {
+    const int count = process.env.contains(contract::kRankOutputs) ? process.rank_count : 1;
+    for (int rank = process.rank; rank < process.rank + count; ++rank) {
+      auto routes = presenter.RoutesOf(plan, logs, rank);
+      if (!routes) return routes.error();
+      auto output = output::RankOutput::Open(
+          {logs, FileModeIn(plan.log_mode), folder},
+          {rank, plan.world_size(), plan.hosts[static_cast<std::size_t>(process.host)].name}, plan.output,
+          console, *std::move(routes), fold);
+      if (!output) return output.error();
+      outputs[static_cast<std::size_t>(rank)] = *std::move(output);
+    }
+  }
+  return outputs;
+}
 
 KeepTrace TraceFiles(const plan::Plan& plan, const std::filesystem::path& logs, int folder,
                      std::function<void(const Status&)> note) {
