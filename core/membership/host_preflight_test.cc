@@ -34,8 +34,6 @@ class AskedAgent final : public protocol::Channel {
     });
   }
   std::size_t queued_bytes() const override { return 0; }
-  void Pause() override {}
-  void Resume() override {}
   void Close(std::function<void()> done) override {
     if (done) done();
   }

@@ -68,13 +68,6 @@ class Link : public std::enable_shared_from_this<Link> {
 
   std::size_t queued_bytes() const { return queue_.size() + writing_.size(); }
 
-  void Pause() { paused_ = true; }
-
-  void Resume() {
-    if (!std::exchange(paused_, false)) return;
-    Later([](Link& link) { link.Deliver(); });
-  }
-
   void Close(std::function<void()> done) {
     if (state_ != State::kOpen) {
       if (done) Later([done = std::move(done)](Link&) { done(); });
@@ -120,8 +113,7 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   void Look() {
-    const bool listening = reading_ && !paused_;
-    if (std::exchange(heard_, false) || !listening) {
+    if (std::exchange(heard_, false) || !reading_) {
       silent_looks_ = 0;
     } else if (++silent_looks_ == kLooksPerLimit - 1) {  // the last sign of life may be one check older
       return Lose(DTRUN_TIMEOUT, fmt::format("silent for {} although the connection is open; its process or "
@@ -161,7 +153,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void Deliver() {
     if (reading_ || delivering_) return;
     delivering_ = true;
-    while (state_ == State::kOpen && !paused_) {
+    while (state_ == State::kOpen) {
       Result<std::optional<std::string_view>> frame = connection_->frames.Next();
       if (!frame) {
         Lose(DTRUN_INVALID_ARGUMENT, frame.error().text + "; is it the same dtrun?");
@@ -268,7 +260,6 @@ class Link : public std::enable_shared_from_this<Link> {
   State state_ = State::kOpen;
   bool reading_ = false;
   bool delivering_ = false;
-  bool paused_ = false;
   bool heard_ = true;
   int silent_looks_ = 0;
 };
@@ -281,8 +272,6 @@ class Handle final : public Channel {
   void Start(Handlers handlers) override { link_->Start(std::move(handlers)); }
   void Send(std::string_view message) override { link_->Send(message); }
   std::size_t queued_bytes() const override { return link_->queued_bytes(); }
-  void Pause() override { link_->Pause(); }
-  void Resume() override { link_->Resume(); }
   void Close(std::function<void()> done) override { link_->Close(std::move(done)); }
   const std::string& peer() const override { return link_->peer(); }
 

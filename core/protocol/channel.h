@@ -50,11 +50,6 @@ class Channel {
   // Bytes passed to Send that the system has not accepted, for back-pressure.
   virtual std::size_t queued_bytes() const = 0;
 
-  // While paused no message is delivered and reading soon stops, so the peer's queue grows instead of ours.
-  // The silence limit does not count meanwhile.
-  virtual void Pause() = 0;
-  virtual void Resume() = 0;
-
   // Sends the queued messages and a goodbye, then ends; no handler is called from here on. Calls `done` once
   // the peer has received everything, or when the loss limit is over. The object may be destroyed meanwhile:
   // the loop finishes the work.

@@ -129,34 +129,6 @@ TEST(Channel, MayBeClosedByItsOwnHandlers) {
   EXPECT_TRUE(pair.near.losses[0].closed);
 }
 
-TEST(Channel, StopsDeliveringWhilePausedAndLosesNothing) {
-  Pair pair(seconds(60), seconds(60), false);
-  pair.far.on_message = [&](std::string_view) { pair.far.channel->Pause(); };
-  for (int i = 0; i < 400; ++i) pair.near.channel->Send(std::string(100'000, 'x'));
-  ASSERT_TRUE(pair.Until([&] { return pair.far.count == 1; }));
-  bool later = false;
-  asio::steady_timer timer(pair.loop, milliseconds(50));
-  timer.async_wait([&](error_code) { later = true; });
-  ASSERT_TRUE(pair.Until([&] { return later; }));
-  EXPECT_EQ(pair.far.count, 1u);
-  EXPECT_GT(pair.near.channel->queued_bytes(), 0u);  // more than the system buffers
-  pair.far.on_message = nullptr;
-  pair.far.channel->Resume();
-  EXPECT_EQ(pair.far.count, 1u);  // never from within
-  ASSERT_TRUE(pair.Until([&] { return pair.far.count == 400; }));
-}
-
-TEST(Channel, MayPauseAndResumeFromWithinAMessage) {
-  Pair pair;
-  pair.far.on_message = [&](std::string_view) {
-    pair.far.channel->Pause();
-    pair.far.channel->Resume();
-  };
-  for (int i = 0; i < 1000; ++i) pair.near.channel->Send(std::to_string(i));
-  ASSERT_TRUE(pair.Until([&] { return pair.far.count == 1000; }));
-  EXPECT_EQ(pair.far.messages[999], "999");
-}
-
 TEST(Channel, StaysUpWithNothingToSay) {
   Pair pair(seconds(1), milliseconds(700));
   bool later = false;

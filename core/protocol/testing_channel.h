@@ -52,8 +52,6 @@ class StubChannel final : public protocol::Channel {
     if (stub_->on_told) stub_->on_told(DecodeToAgent(bytes).value());
   }
   std::size_t queued_bytes() const override { return 0; }
-  void Pause() override {}
-  void Resume() override {}
   void Close(std::function<void()> done) override {
     stub_->closed = true;
     stub_->root = {};

@@ -66,8 +66,6 @@ class Link final : public protocol::Channel {
   void Start(Handlers handlers) override { root_.agent = std::move(handlers); }
   void Send(std::string_view message) override { root_.Hear(message); }
   std::size_t queued_bytes() const override { return 0; }
-  void Pause() override {}
-  void Resume() override {}
   void Close(std::function<void()> done) override {
     if (done) done();
   }
