@@ -236,7 +236,7 @@ class Guard {
     while (const int signal = signals_.Next()) {
       if (signal == SIGCHLD) {
         LookAtAgent();
-        process::ReapOthers(agent_);
+        process::ReapOthers({agent_});
       }
       if (!signals_.IsRelayed(signal)) continue;
       if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {

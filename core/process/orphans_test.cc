@@ -80,12 +80,12 @@ TEST(ReapOthers, ReapsAllButTheKeptOne) {
               if (kept == 0) ::raise(SIGSTOP);
               MakeOrphans();
               const bool reaped = testing::Eventually([&] {
-                ReapOthers(kept);
+                ReapOthers({kept});
                 return Descendants(::getpid()).size() == 1;
               });
               ::kill(kept, SIGKILL);
               if (!testing::Eventually([] { return Zombies() == 1; })) return 2;
-              ReapOthers(kept);
+              ReapOthers({kept});
               return reaped && ::waitpid(kept, nullptr, WNOHANG) == kept ? 0 : 1;
             }),
             0);

@@ -32,23 +32,9 @@ constexpr auto kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which older hea
 // need certainty repeat until nothing is found.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
-  std::error_code gone;
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  for (fs::directory_iterator it(tasks, gone), end; !gone && it != end; it.increment(gone)) {
-    std::istringstream list(ReadKernelFile(it->path().string() + "/children"));
+  for (const fs::path& thread : EntriesOf("/proc/" + std::to_string(pid) + "/task")) {
+    std::istringstream list(ReadKernelFile(thread.string() + "/children"));
     for (pid_t child; list >> child;) children.push_back(child);
-  }
-  return children;
-}
-
-// For kernels without CONFIG_PROC_CHILDREN: all processes of the machine, by parent.
-std::multimap<pid_t, pid_t> ChildrenOfAll() {
-  std::multimap<pid_t, pid_t> children;
-  std::error_code error;
-  for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
-    const pid_t pid = static_cast<pid_t>(std::strtol(it->path().filename().c_str(), nullptr, 10));
-    if (pid <= 0) continue;
-    if (auto process = ReadProcess(pid)) children.emplace(process->parent, pid);
   }
   return children;
 }
@@ -56,6 +42,17 @@ std::multimap<pid_t, pid_t> ChildrenOfAll() {
 bool HasChildrenFiles() {
   static const bool has = ::access("/proc/thread-self/children", R_OK) == 0;
   return has;
+}
+
+// For kernels without CONFIG_PROC_CHILDREN: all processes of the machine, by parent. Otherwise none.
+std::multimap<pid_t, pid_t> ChildrenOfAll() {
+  std::multimap<pid_t, pid_t> children;
+  for (const fs::path& entry : HasChildrenFiles() ? std::vector<fs::path>() : EntriesOf("/proc")) {
+    const auto pid = static_cast<pid_t>(std::strtol(entry.filename().c_str(), nullptr, 10));
+    const auto process = pid > 0 ? ReadProcess(pid) : std::nullopt;
+    if (process) children.emplace(process->parent, pid);
+  }
+  return children;
 }
 
 // Whether this process has no children, according to the kernel (not /proc).
@@ -93,8 +90,7 @@ bool Signal(const UniqueFd& pidfd, pid_t pid, int signal) {
 // verifies that a pid is a child of this process; /proc only provides candidates.
 std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
   if (!ProcIsOurs()) return {};
-  std::multimap<pid_t, pid_t> all;
-  if (!HasChildrenFiles()) all = ChildrenOfAll();
+  const std::multimap<pid_t, pid_t> all = ChildrenOfAll();
   std::vector<UniqueFd> living;
   for (const pid_t pid : ChildrenIn(all, ::getpid())) {
     if (std::ranges::find(spared, pid) != spared.end()) continue;
@@ -107,16 +103,6 @@ std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
     if (ours && info.si_pid == 0 && Signal(child, pid, SIGKILL)) living.push_back(std::move(child));
   }
   return living;
-}
-
-// For a /proc that does not list children: reaps ended children up to the first spared one.
-void ReapBlindly(const std::vector<pid_t>& spared) {
-  for (;;) {
-    siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (std::ranges::find(spared, info.si_pid) != spared.end()) return;
-    ::waitpid(info.si_pid, nullptr, WNOHANG);
-  }
 }
 
 // Whether a line of /proc/PID/status such as "SigCgt:	0000000000000200" has the signal.
@@ -193,8 +179,7 @@ bool ProcIsOurs() {
 
 std::vector<Process> Descendants(pid_t root, const std::vector<pid_t>& spared) {
   if (!ProcIsOurs()) return {};
-  std::multimap<pid_t, pid_t> all;
-  if (!HasChildrenFiles()) all = ChildrenOfAll();
+  const std::multimap<pid_t, pid_t> all = ChildrenOfAll();
   std::vector<Process> found;
   for (const pid_t pid : ChildrenIn(all, root)) {
     if (std::ranges::find(spared, pid) != spared.end()) continue;
@@ -269,7 +254,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
       AwaitAny(living, std::chrono::milliseconds(5));
       living = KillChildren(spared);
     }
-    if (blind) ReapBlindly(spared);
+    if (blind) ReapOthers(spared);  // such a /proc lists no children
     const auto spent = Clock::now() - begin;
     if (!living.empty() && spent < patience) continue;
     if (Childless()) return {};
@@ -331,11 +316,11 @@ int ReapWhile(const std::function<int()>& work) {
   return code;
 }
 
-void ReapOthers(pid_t kept) {
+void ReapOthers(const std::vector<pid_t>& kept) {
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (info.si_pid == kept) return;  // the caller notices its end soon, and then all are reaped
+    if (std::ranges::find(kept, info.si_pid) != kept.end()) return;
     ::waitpid(info.si_pid, nullptr, WNOHANG);
   }
 }

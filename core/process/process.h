@@ -92,7 +92,8 @@ std::string SignalName(int signal);
 // started.
 int ReapWhile(const std::function<int()>& work);
 
-// Reaps every ended child of this process except `kept`. For a process that waits for no other children.
-void ReapOthers(pid_t kept);
+// Reaps the ended children of this process up to the first that is `kept`, whose end the caller notices soon.
+// For a process that waits for no other children.
+void ReapOthers(const std::vector<pid_t>& kept);
 
 }  // namespace dtrun::process
