@@ -41,20 +41,15 @@ struct Failure {
 
 // All data that the child needs, prepared beforehand: the child must not allocate.
 struct CloneStart {
+  const SpawnRequest& request;
   const char* file;
   char* const* argv;
   char* const* env;
-  const char* cwd;
   int in, out, err;
   int report;  // close-on-exec: end of file means that exec succeeded
   pid_t parent;
   const cpu_set_t* cpus;
-  const rlim_t* open_files;
-  int extra;   // -1: none
-  int cgroup;  // folder; -1: none
-  bool cgroup_required;
-  int members;  // cgroup.procs of `cgroup`, to join it after the start; -1: none
-  bool adopts;
+  int members = -1;  // cgroup.procs of the request's cgroup, to join it after the start; -1: none
 };
 
 // The argument of clone3(2), for headers that lack it.
@@ -83,10 +78,10 @@ int RunChild(void* argument) {
   CloneStart& start = *static_cast<CloneStart*>(argument);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (start.adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (start.request.adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   errno = ESRCH;
   if (::getppid() != start.parent) Fail(start, SpawnStep::kParentGone);
-  if (start.members >= 0 && ::write(start.members, "0", 1) < 0 && start.cgroup_required)
+  if (start.members >= 0 && ::write(start.members, "0", 1) < 0 && start.request.cgroup_required)
     Fail(start, SpawnStep::kCgroup);
 
   struct sigaction standard {};
@@ -99,25 +94,25 @@ int RunChild(void* argument) {
   if ((start.in != 0 && ::dup2(start.in, 0) < 0) || ::dup2(start.out, 1) < 0 || ::dup2(start.err, 2) < 0) {
     Fail(start, SpawnStep::kDescriptors);
   }
-  if (start.extra >= 0) {
+  if (start.request.extra_fd >= 0) {
     // Move descriptors that occupy this number, if they are still needed.
     if (start.report == kExtraDescriptor) {
       start.report = ::fcntl(start.report, F_DUPFD_CLOEXEC, kExtraDescriptor + 1);
     }
-    if (::dup2(start.extra, kExtraDescriptor) < 0) Fail(start, SpawnStep::kDescriptors);
+    if (::dup2(start.request.extra_fd, kExtraDescriptor) < 0) Fail(start, SpawnStep::kDescriptors);
   }
   CloseOthersOnExec();
-  if (start.extra >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
-  if (start.open_files != nullptr) {
+  if (start.request.extra_fd >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
+  if (start.request.open_files) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = *start.open_files;
+    limit.rlim_cur = *start.request.open_files;
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) Fail(start, SpawnStep::kLimit);
   }
   if (start.cpus != nullptr && ::sched_setaffinity(0, sizeof *start.cpus, start.cpus) != 0) {
     Fail(start, SpawnStep::kBinding);
   }
-  if (::chdir(start.cwd) != 0) Fail(start, SpawnStep::kFolder);
+  if (::chdir(start.request.cwd.c_str()) != 0) Fail(start, SpawnStep::kFolder);
   ::execve(start.file, start.argv, start.env);
   Fail(start, SpawnStep::kExec);
 }
@@ -142,7 +137,7 @@ struct CloneResult {
   arguments.exit_signal = SIGCHLD;
   arguments.stack = reinterpret_cast<std::uint64_t>(stack);
   arguments.stack_size = size & ~std::size_t{15};
-  arguments.cgroup = static_cast<std::uint64_t>(start.cgroup);
+  arguments.cgroup = static_cast<std::uint64_t>(start.request.cgroup);
   long result = SYS_clone3;
   register int (*run)(void*) asm("r12") = RunChild;
   register void* argument asm("r13") = &start;
@@ -174,17 +169,17 @@ CloneResult Clone(CloneStart& start) {
   if constexpr (kShareMemory) {
     constexpr std::size_t kStackBytes = 64 << 10;
     const auto stack = std::make_unique<std::byte[]>(kStackBytes);
-    if (start.cgroup >= 0) {
+    if (start.request.cgroup >= 0) {
       const long pid = CloneIntoCgroup(start, stack.get(), kStackBytes, &started.handle);
       if (pid > 0) started.pid = static_cast<pid_t>(pid);
     }
-    UniqueFd members = started.pid < 0 ? OpenMembers(start.cgroup) : UniqueFd();
+    UniqueFd members = started.pid < 0 ? OpenMembers(start.request.cgroup) : UniqueFd();
     start.members = members.get();
     if (started.pid < 0)
       started.pid = ::clone(RunChild, stack.get() + kStackBytes,
                             CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &start, &started.handle);
   } else {
-    const UniqueFd members = OpenMembers(start.cgroup);
+    const UniqueFd members = OpenMembers(start.request.cgroup);
     start.members = members.get();
     started.pid = ::fork();
     if (started.pid == 0) RunChild(&start);
@@ -208,7 +203,7 @@ Result<cpu_set_t> ParseCpus(const std::string& text) {
   const std::optional<std::vector<int>> list = ReadNumberList(text);
   if (!list || list->back() >= CPU_SETSIZE) {
     return MakeError(DTRUN_INVALID_ARGUMENT, "CPU list '{}' is not of the form '0-3,8' with CPUs below {}",
-                   text, CPU_SETSIZE);
+                     text, CPU_SETSIZE);
   }
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -227,21 +222,19 @@ Result<Pipe> OpenPipe() {
 }
 
 std::string Explain(const SpawnRequest& request, const std::string& file, const Failure& failure) {
+  const auto failed = [&failure](std::string_view action) {
+    return Error::System(action, failure.number).text;
+  };
   switch (failure.step) {
     case SpawnStep::kParentGone: return "the agent ended while the process was being started";
-    case SpawnStep::kCgroup:
-      return Error::System("cannot enter the cgroup of its limits", failure.number).text;
-    case SpawnStep::kDescriptors:
-      return Error::System("cannot set up its stdin, stdout and stderr", failure.number).text;
-    case SpawnStep::kLimit:
-      return Error::System("cannot restore its limit of open files", failure.number).text;
+    case SpawnStep::kCgroup: return failed("cannot enter the cgroup of its limits");
+    case SpawnStep::kDescriptors: return failed("cannot set up its stdin, stdout and stderr");
+    case SpawnStep::kLimit: return failed("cannot restore its limit of open files");
     case SpawnStep::kBinding:
-      return Error::System(fmt::format("cannot bind to CPUs '{}'", request.binding), failure.number).text +
+      return failed(fmt::format("cannot bind to CPUs '{}'", request.binding)) +
              "; are they online and allowed here?";
     case SpawnStep::kFolder:
-      return Error::System(fmt::format("cannot enter the working directory '{}'", request.cwd),
-                           failure.number)
-                 .text +
+      return failed(fmt::format("cannot enter the working directory '{}'", request.cwd)) +
              "; create it or change job.cwd";
     case SpawnStep::kExec: break;
   }
@@ -277,22 +270,16 @@ Result<Child> Spawn(const SpawnRequest& request) {
   }
 
   const std::vector<char*> argv = Pointers(request.argv), env = Pointers(request.env);
-  CloneStart start{file->c_str(),
+  CloneStart start{request,
+                   file->c_str(),
                    argv.data(),
                    env.data(),
-                   request.cwd.c_str(),
                    null ? null.get() : request.stdin_fd,
                    out->write.get(),
                    err->write.get(),
                    report->write.get(),
                    ::getpid(),
-                   request.binding.empty() ? nullptr : &cpus,
-                   request.open_files ? &*request.open_files : nullptr,
-                   request.extra_fd,
-                   request.cgroup,
-                   request.cgroup_required,
-                   -1,
-                   request.adopts};
+                   request.binding.empty() ? nullptr : &cpus};
   const CloneResult started = Clone(start);
   if (started.pid < 0) {
     const int number = errno;
