@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/hosts/this_machine.h"
-#include "core/membership/cluster.h"
+#include "core/store/server.h"
 #include "dtrun/plugin/hash.hpp"
 
 namespace dtrun::membership {
@@ -23,16 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr char kFile[] = "dtrun-user";
 constexpr std::size_t kBytes = 32;
-
-std::string RandomDigits() {
-  std::array<std::uint8_t, kBytes> bytes{};
-  // Cannot fail for so few bytes after the system has booted.
-  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-  }
-  std::string digits;
-  for (const std::uint8_t byte : bytes) digits += fmt::format("{:02x}", byte);
-  return digits;
-}
 
 // Whether only this user and the superuser can change the folder's content.
 bool IsOurs(const fs::path& folder) {
@@ -51,13 +40,13 @@ Result<UniqueFd> OpenFile(const fs::path& path) {
   }
   if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0) return file;
   return MakeError(DTRUN_FAILED_PRECONDITION, "'{}' must be a file that only you can read; remove it",
-                 path.string());
+                   path.string());
 }
 
 // The file contains its secret from the moment that it is visible to others.
 Status MakeFile(const fs::path& path) {
   const fs::path made = fmt::format("{}-{}", path.string(), ::getpid());
-  const std::string digits = RandomDigits();
+  const std::string digits = store::NewJobKey();
   UniqueFd file(::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   bool done =
       file && ::write(file.get(), digits.data(), digits.size()) == static_cast<ssize_t>(digits.size());
@@ -120,8 +109,8 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
     return UserSecret(*std::move(file), *std::move(digits));
   }
   return MakeError(last.code,
-                 "found no folder that only you can write ({}); set XDG_RUNTIME_DIR or HOME to one",
-                 last.text);
+                   "found no folder that only you can write ({}); set XDG_RUNTIME_DIR or HOME to one",
+                   last.text);
 }
 
 bool UserSecret::ClaimRoot(int port) const {

@@ -54,32 +54,30 @@ bool IsSafe(const char* folder) {
          ((info.st_mode & 022) == 0 || (info.st_mode & S_ISVTX) != 0) && ::access(folder, W_OK | X_OK) == 0;
 }
 
-namespace fs = std::filesystem;
-
 constexpr char kPlace[] = "/dev/shm";
 constexpr char kLink[] = "memory";  // in the private folder
-constexpr std::string_view kMemoryPrefix = "dtrun-";
 constexpr std::size_t kMemoryDigits = 32;
 
-std::string NewName() {
+// "dtrun-" and so many random hexadecimal digits; at most 32.
+std::string NewName(std::size_t digits) {
   std::array<std::uint64_t, 2> number{};
   // Cannot fail for so few bytes after the system has booted.
   while (::getrandom(number.data(), sizeof number, 0) != sizeof number) {
   }
-  return fmt::format("{}{:016x}{:016x}", kMemoryPrefix, number[0], number[1]);
+  return fmt::format("{}{:016x}{:016x}", kPrefix, number[0], number[1]).substr(0, kPrefix.size() + digits);
 }
 
-// Whether `name` has the form that NewName makes.
-bool IsName(const std::string& name) {
-  return name.size() == kMemoryPrefix.size() + kMemoryDigits && name.starts_with(kMemoryPrefix) &&
-         IsLowerHex(std::string_view(name).substr(kMemoryPrefix.size()));
+bool HasForm(const std::string& name, std::size_t digits) {
+  return name.size() == kPrefix.size() + digits && name.starts_with(kPrefix) &&
+         IsLowerHex(std::string_view(name).substr(kPrefix.size()));
 }
 
 // The link's target; empty if there is no link or the target is not one of dtrun's folders.
 fs::path Told(const fs::path& link) {
   std::error_code error;
   const fs::path target = fs::read_symlink(link, error);
-  const bool ours = !error && target.parent_path() == kPlace && IsName(target.filename().string());
+  const bool ours =
+      !error && target.parent_path() == kPlace && HasForm(target.filename().string(), kMemoryDigits);
   return ours ? target : fs::path();
 }
 
@@ -91,17 +89,14 @@ Status CheckPrivate(const fs::path& folder) {
     return Error::System(fmt::format("open the folder '{}'", folder.string()), errno);
   if (info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) return {};
   return MakeError(DTRUN_FAILED_PRECONDITION,
-                 "the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
-                 "only this user can enter; ask its owner, and start the job again",
-                 folder.string(), info.st_uid, info.st_mode & 07777);
+                   "the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
+                   "only this user can enter; ask its owner, and start the job again",
+                   folder.string(), info.st_uid, info.st_mode & 07777);
 }
 
 }  // namespace
 
-bool IsRuntimeDirName(const std::string& name) {
-  return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
-         IsLowerHex(std::string_view(name).substr(kPrefix.size()));
-}
+bool IsRuntimeDirName(const std::string& name) { return HasForm(name, kDigits); }
 
 fs::path NameRuntimeDir() {
   constexpr std::size_t kLongest = 60;  // so that a socket path in the folder fits into 108 bytes
@@ -109,11 +104,7 @@ fs::path NameRuntimeDir() {
   const char* user = std::getenv("XDG_RUNTIME_DIR");
   if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest && IsSafe(user))
     place = user;
-  std::uint64_t number = 0;
-  // Cannot fail for so few bytes after the system has booted.
-  while (::getrandom(&number, sizeof number, 0) != sizeof number) {
-  }
-  return place / fmt::format("{}{:012x}", kPrefix, number >> 16);
+  return place / NewName(kDigits);
 }
 
 Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
@@ -126,9 +117,9 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
   if (::lstat(dir.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::geteuid() ||
       (made.st_mode & 077) != 0) {
     return MakeError(DTRUN_FAILED_PRECONDITION,
-                   "the folder '{}' is not the private one that dtrun just created: another user "
-                   "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
-                   dir.string(), dir.parent_path().string());
+                     "the folder '{}' is not the private one that dtrun just created: another user "
+                     "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
+                     dir.string(), dir.parent_path().string());
   }
   if (auto mark = MakeOwnFile(dir / kMark, kPrivateFile); !mark) {
     ::rmdir(dir.c_str());
@@ -170,15 +161,15 @@ void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
 Result<fs::path> MakeMemoryDir(const fs::path& runtime_dir) {
   const fs::path link = runtime_dir / kLink;
   // Make the link first: a process that removes the private folder then always finds the other one.
-  const fs::path wanted = fs::path(kPlace) / NewName();
+  const fs::path wanted = fs::path(kPlace) / NewName(kMemoryDigits);
   if (::symlink(wanted.c_str(), link.c_str()) != 0 && errno != EEXIST)  // EEXIST: another process was faster
     return Error::System(fmt::format("make the link '{}'", link.string()), errno);
   const fs::path folder = Told(link);
   if (folder.empty()) {
     return MakeError(DTRUN_INTERNAL,
-                   "'{}' is not the link to the job's folder in '{}' that dtrun makes; start the job "
-                   "again",
-                   link.string(), kPlace);
+                     "'{}' is not the link to the job's folder in '{}' that dtrun makes; start the job "
+                     "again",
+                     link.string(), kPlace);
   }
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return Error{DTRUN_SYSTEM,
