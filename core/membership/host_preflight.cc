@@ -15,11 +15,7 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
                                                           const std::vector<RemoteHost*>& hosts) {
   answers_.assign(hosts.size(), std::nullopt);
   missing_ = hosts.size();
-  signals_.Handle([this](int signal) {
-    if (signal == SIGTSTP) return signals_.Stopped();
-    if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
-      interrupted_ = signal;
-  });
+  signals_.NoteEndIn(&interrupted_);
   auto work = asio::make_work_guard(loop_);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i] != nullptr) {

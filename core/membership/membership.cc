@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "core/base/number.h"
 #include "core/base/port_user.h"
@@ -70,11 +69,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
     if (member->host == nullptr) continue;
     member->host->Attach([this, one = member.get()](const protocol::Event& event) { OnEvent(*one, event); });
   }
-  signals_.Handle([this](int signal) {
-    if (signal == SIGTSTP) return signals_.Stopped();
-    if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
-      interrupted_ = signal;
-  });
+  signals_.NoteEndIn(&interrupted_);
   StartMissing();
   deadline_.After(cluster_.join_timeout, [this] {
     called_ = There() >= cluster_.min_hosts;

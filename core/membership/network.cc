@@ -46,11 +46,7 @@ NetworkSearch::NetworkSearch(asio::io_context& loop, process::UserSignals& signa
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].host->Attach([this, i](const protocol::Event& event) { On(i, event); });
   }
-  signals_.Handle([this](int signal) {
-    if (signal == SIGTSTP) return signals_.Stopped();
-    if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
-      interrupted_ = signal;
-  });
+  signals_.NoteEndIn(&interrupted_);
 }
 
 NetworkSearch::~NetworkSearch() {

@@ -44,6 +44,13 @@ void UserSignals::Handle(Handler handler) {
   if (time_is_up_) TimeIsUp();
 }
 
+void UserSignals::NoteEndIn(int* interrupted) {
+  Handle([this, interrupted](int signal) {
+    if (signal == SIGTSTP) return Stopped();
+    if (signal == Lifeline::kGuardGone || EndsJob(signal)) *interrupted = signal;
+  });
+}
+
 void UserSignals::EndAfter(std::chrono::nanoseconds limit) {
   limit_ = limit;
   timer_.After(limit, [this] {

@@ -28,6 +28,8 @@ class UserSignals {
 
   // The loop calls `handler`. An empty one queues signals for the next handler.
   void Handle(Handler handler);
+  // Handles those that end the job, and a dead guard, by setting `*interrupted`; ranks do not run yet.
+  void NoteEndIn(int* interrupted);
   // The loop calls `pressed` when the user presses the key that asks for stacks; empty: nothing does.
   void OnStacksKey(std::function<void()> pressed) { stacks_key_ = std::move(pressed); }
   // As if the user had sent `signal`.
