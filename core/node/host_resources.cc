@@ -40,7 +40,7 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
     const bool there = ::stat(process.cwd.c_str(), &info) == 0;
     if (there && !S_ISDIR(info.st_mode)) {
       return MakeError(DTRUN_INVALID_ARGUMENT, "the working directory '{}' is not a folder; change job.cwd",
-                     process.cwd);
+                       process.cwd);
     }
     if (there && ::access(process.cwd.c_str(), X_OK) == 0) continue;
     const int number = errno;
@@ -176,11 +176,6 @@ Result<std::unique_ptr<HostResources>> HostResources::Take(asio::io_context& loo
   held->recorder_giver_ = *std::move(giver);
   for (const plan::Process& process : prepare.processes) {
     for (int i = 0; i < process.rank_count; ++i) held->ranks_.push_back(process.rank + i);
-    if (process.env.contains(contract::kTrace)) {
-      if (Status opened = held->OpenTraces(loop, options, process, buffer, events); !opened)
-        return opened.error();
-    }
-    if (!process.env.contains(contract::kRankOutputs)) continue;
     if (Status opened = held->OpenPipes(loop, options, process, buffer, events); !opened)
       return opened.error();
   }
@@ -232,6 +227,15 @@ Status HostResources::OpenPipes(asio::io_context& loop, const LocalOptions& opti
   };
   for (int i = 0; i < process.rank_count; ++i) {
     const int rank = process.rank + i, local_rank = process.local_rank + i;
+    if (process.env.contains(contract::kTrace)) {
+      const auto wrote = [traced = events.traced, rank](output::Stream, std::string_view bytes) {
+        if (!bytes.empty()) traced(rank, bytes);
+      };
+      Status added = add(process::MakeKeptFifo(options.socket_dir / contract::TracePipe(local_rank)), wrote,
+                         output::Stream::kOut, options.gate);
+      if (!added) return added;
+    }
+    if (!process.env.contains(contract::kRankOutputs)) continue;
     for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
       const auto printed = [events, rank](output::Stream from, std::string_view bytes) {
         events.printed(rank, from, bytes);
@@ -248,22 +252,6 @@ Status HostResources::OpenPipes(asio::io_context& loop, const LocalOptions& opti
     Status added =
         add(process::MakeEndFifo(options.socket_dir, local_rank), ended, output::Stream::kOut, nullptr);
     if (!added) return added;
-  }
-  return {};
-}
-
-Status HostResources::OpenTraces(asio::io_context& loop, const LocalOptions& options,
-                                 const plan::Process& process, std::span<char> buffer, const Events& events) {
-  for (int i = 0; i < process.rank_count; ++i) {
-    Result<UniqueFd> end =
-        process::MakeKeptFifo(options.socket_dir / contract::TracePipe(process.local_rank + i));
-    if (!end) return end.error();
-    const auto wrote = [traced = events.traced, rank = process.rank + i](output::Stream,
-                                                                         std::string_view bytes) {
-      if (!bytes.empty()) traced(rank, bytes);
-    };
-    pipes_.push_back(std::make_shared<process::OutputPipe>(loop, *std::move(end), output::Stream::kOut,
-                                                           buffer, wrote, options.gate));
   }
   return {};
 }

@@ -66,11 +66,9 @@ class HostResources {
   HostResources() = default;
   Status HoldPorts(asio::io_context& loop, const protocol::Prepare& prepare, const Events& events,
                    protocol::Prepared* prepared);
+  // For the traces of the process's ranks, and for their output if another program starts them.
   Status OpenPipes(asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
-  // Pipes for the traces of the process's ranks.
-  Status OpenTraces(asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
-                    std::span<char> buffer, const Events& events);
 
   std::optional<process::HeldPort> port_;        // held while nothing listens there
   std::optional<process::HeldPort> store_port_;  // of torch_store_
