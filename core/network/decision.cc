@@ -65,8 +65,7 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
   std::size_t named = 0;
   for (const auto& [peer, why] : failed) {
     if (++named > kMostHostsNamed) break;
-    reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ",
-                          evidence.hosts()[static_cast<std::size_t>(peer)].name, why);
+    reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", evidence.NameOf(peer), why);
   }
   if (named > kMostHostsNamed) reason += "; …";
   return {"not connected", reason};
@@ -82,7 +81,7 @@ std::string RateText(double bits_per_s) {
 std::string LossText(double loss) { return fmt::format("{:.1f} %", 100 * loss); }
 
 const Candidate& Decision::CandidateOf(std::size_t host) const {
-  return evidence.hosts()[host].offer.candidates[static_cast<std::size_t>(chosen.candidates[host])];
+  return evidence.CandidateOf(static_cast<int>(host), chosen);
 }
 
 std::vector<Network> NetworksOf(const Decision& decision) {
@@ -177,7 +176,7 @@ std::string ToJson(const Decision& decision) {
   out["hosts"] = Json::array();
   const auto& hosts = decision.evidence.hosts();
   const auto address = [&](std::size_t host, int candidate) {
-    return hosts[host].offer.candidates[static_cast<std::size_t>(candidate)].address.ip.to_string();
+    return decision.evidence.CandidateOf(static_cast<int>(host), candidate).address.ip.to_string();
   };
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     const Offer& offer = hosts[host].offer;
@@ -230,8 +229,8 @@ std::string ToJson(const Decision& decision) {
       entry["addresses"].push_back(address(host, one.candidates[host]));
     }
     for (const MeasuredLink& link : one.links) {
-      entry["links"].push_back({{"from", hosts[static_cast<std::size_t>(link.from)].name},
-                                {"to", hosts[static_cast<std::size_t>(link.to)].name},
+      entry["links"].push_back({{"from", decision.evidence.NameOf(link.from)},
+                                {"to", decision.evidence.NameOf(link.to)},
                                 {"bits_per_s", link.seen.bits_per_s},
                                 {"loss", link.seen.loss}});
     }

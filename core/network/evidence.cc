@@ -137,8 +137,7 @@ std::vector<std::string> Evidence::Duplicates() const {
   std::vector<std::string> texts;
   for (const auto& [address, holders] : holders_) {
     const auto card = [this](const auto& holder) {
-      const auto& candidates = hosts_[static_cast<std::size_t>(holder.first)].offer.candidates;
-      const Candidate& one = candidates[static_cast<std::size_t>(holder.second)];
+      const Candidate& one = CandidateOf(holder.first, holder.second);
       return one.first_address && Penalty(one.kind) == 0;
     };
     std::string text = std::ranges::any_of(holders, card) ? DuplicateText(address) : "";
@@ -156,9 +155,8 @@ std::string Evidence::DuplicateText(const Ip& address) const {
   for (const auto& [host, candidate] : found->second) {
     shared = shared || !OneMachine(host, found->second.front().first);
     if (++named > kMostPairsNamed) continue;
-    const HostOffer& one = hosts_[static_cast<std::size_t>(host)];
-    text += fmt::format("{}of {} ({})", text.empty() ? "" : " and ", one.name,
-                        one.offer.candidates[static_cast<std::size_t>(candidate)].interface);
+    text += fmt::format("{}of {} ({})", text.empty() ? "" : " and ", NameOf(host),
+                        CandidateOf(host, candidate).interface);
   }
   if (!shared) return {};
   if (named > kMostPairsNamed) text += fmt::format(" and {} more", named - kMostPairsNamed);
@@ -178,13 +176,9 @@ std::string Evidence::TakenText(int host, const Candidate& from, int peer, const
 }
 
 bool Evidence::MayBeTaken(const Assignment& assignment) const {
-  const auto candidate = [&](int host) -> const Candidate& {
-    const auto i = static_cast<std::size_t>(host);
-    return hosts_[i].offer.candidates[static_cast<std::size_t>(assignment.candidates[i])];
-  };
   return std::ranges::any_of(pairs_, [&](const auto& pair) {
     const auto& [a, b] = pair;
-    return !TakenText(a, candidate(a), b, candidate(b)).empty();
+    return !TakenText(a, CandidateOf(a, assignment), b, CandidateOf(b, assignment)).empty();
   });
 }
 
@@ -214,9 +208,6 @@ std::vector<int> Evidence::PeersOf(int host) const {
 
 void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
   auto& all = attempts_[static_cast<std::size_t>(host)];
-  const auto candidate = [this](int of, int number) -> const Candidate& {
-    return hosts_[static_cast<std::size_t>(of)].offer.candidates[static_cast<std::size_t>(number)];
-  };
   for (const Attempt& attempt : attempts) {
     all.push_back(attempt);
     if (!attempt.leaves_by.empty())
@@ -225,7 +216,7 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
       connected_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
       continue;
     }
-    const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
+    const Candidate &from = CandidateOf(host, attempt.from), &to = CandidateOf(attempt.peer, attempt.to);
     all.back().why += TakenText(host, from, attempt.peer, to);
     if (!OneNetwork(from, to))
       continue;  // for example from a virtual bridge, which has one address on all hosts
@@ -259,7 +250,7 @@ std::vector<int> Evidence::Ordered(int host, const Candidate* mate) const {
 bool Evidence::Extend(std::vector<int>* chosen, int* steps) const {
   const int host = static_cast<int>(chosen->size());
   if (host == static_cast<int>(hosts_.size())) return true;
-  const Candidate& first = hosts_[0].offer.candidates[static_cast<std::size_t>((*chosen)[0])];
+  const Candidate& first = CandidateOf(0, chosen->front());
   for (const int candidate : Ordered(host, &first)) {
     if (++*steps > kMostSteps) return false;
     bool fits = true;
@@ -278,9 +269,8 @@ bool Evidence::Extend(std::vector<int>* chosen, int* steps) const {
 Evidence::Preference Evidence::PreferenceOf(const Assignment& assignment) const {
   Preference out;
   bool known = true;
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    const auto& candidates = hosts_[host].offer.candidates;
-    const Candidate& one = candidates[static_cast<std::size_t>(assignment.candidates[host])];
+  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) {
+    const Candidate& one = CandidateOf(host, assignment);
     known = known && one.speed_mbps > 0;
     out.unknown_or_slow = host == 0 ? -one.speed_mbps : std::max(out.unknown_or_slow, -one.speed_mbps);
     out.without_rdma += one.rdma.empty() ? 1 : 0;
@@ -309,9 +299,8 @@ std::vector<Assignment> Evidence::Assignments(std::size_t most) const {
 }
 
 bool Evidence::OnTop(const Assignment& assignment) const {
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    const auto candidate = static_cast<std::size_t>(assignment.candidates[host]);
-    if (hosts_[host].offer.candidates[candidate].kind == Kind::kTunnel) return true;
+  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) {
+    if (CandidateOf(host, assignment).kind == Kind::kTunnel) return true;
   }
   return false;
 }
@@ -349,9 +338,8 @@ std::string Evidence::PairText(int a, int b) const {
       tried = true;
       // If a pair works in one direction, the failed direction tells more.
       if (attempt.connected() || ++named > kMostPairsNamed) continue;
-      text += fmt::format("\n  {} {} to {} {}: {}", from.name,
-                          from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,
-                          to.offer.candidates[static_cast<std::size_t>(attempt.to)].Text(), attempt.why);
+      text += fmt::format("\n  {} {} to {} {}: {}", from.name, CandidateOf(host, attempt.from).Text(),
+                          to.name, CandidateOf(peer, attempt.to).Text(), attempt.why);
     }
     if (tried || named++ >= kMostPairsNamed) continue;
     std::string why = "no address of the one could reach an address of the other";

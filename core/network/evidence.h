@@ -59,6 +59,14 @@ class Evidence {
   explicit Evidence(std::vector<HostOffer> hosts);
 
   const std::vector<HostOffer>& hosts() const { return hosts_; }
+  const std::string& NameOf(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
+  const Candidate& CandidateOf(int host, int candidate) const {
+    return hosts_[static_cast<std::size_t>(host)].offer.candidates[static_cast<std::size_t>(candidate)];
+  }
+  // The one that the assignment gives to `host`.
+  const Candidate& CandidateOf(int host, const Assignment& assignment) const {
+    return CandidateOf(host, assignment.candidates[static_cast<std::size_t>(host)]);
+  }
   // Peers that `host` must try.
   std::vector<int> PeersOf(int host) const;
   void Add(int host, const std::vector<Attempt>& attempts);

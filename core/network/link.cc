@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::size_t kMostInMatrix = 12;
 
-const Candidate& CandidateOf(const Evidence& evidence, int host, int candidate) {
-  const auto& candidates = evidence.hosts()[static_cast<std::size_t>(host)].offer.candidates;
-  return candidates[static_cast<std::size_t>(candidate)];
-}
-
 // The hosts to show in a matrix.
 std::vector<int> Shown(std::size_t count, const std::vector<Link>& links) {
   std::set<int> hosts;
@@ -39,9 +34,9 @@ std::vector<Link> LinksOf(const Evidence& evidence) {
       Link link{host, peer, {}, {}};
       for (const Attempt& attempt : evidence.AttemptsOf(host)) {
         if (attempt.peer != peer) continue;
-        const Candidate& from = CandidateOf(evidence, host, attempt.from);
+        const Candidate& from = evidence.CandidateOf(host, attempt.from);
         if (!attempt.connected()) {
-          const Candidate& to = CandidateOf(evidence, peer, attempt.to);
+          const Candidate& to = evidence.CandidateOf(peer, attempt.to);
           link.failed.push_back(fmt::format("{} to {}: {}", from.Text(), to.Text(), attempt.why));
           continue;
         }
@@ -56,17 +51,16 @@ std::vector<Link> LinksOf(const Evidence& evidence) {
 }
 
 std::string Matrix(const Evidence& evidence, const std::vector<Link>& links) {
-  const auto& hosts = evidence.hosts();
-  const std::vector<int> shown = Shown(hosts.size(), links);
+  const std::vector<int> shown = Shown(evidence.hosts().size(), links);
   std::map<std::pair<int, int>, std::string> cells;
   for (const Link& link : links) {
     cells[{link.from, link.to}] =
         link.interfaces.empty() ? "none" : fmt::format("{}", fmt::join(link.interfaces, ","));
   }
   std::vector<std::vector<std::string>> rows{{"from, to"}};
-  for (const int to : shown) rows[0].push_back(hosts[static_cast<std::size_t>(to)].name);
+  for (const int to : shown) rows[0].push_back(evidence.NameOf(to));
   for (const int from : shown) {
-    rows.push_back({hosts[static_cast<std::size_t>(from)].name});
+    rows.push_back({evidence.NameOf(from)});
     for (const int to : shown) {
       const auto cell = cells.find({from, to});
       rows.back().push_back(cell == cells.end() ? "." : cell->second);
@@ -90,16 +84,16 @@ std::vector<std::string> Broken(const Evidence& evidence) {
   for (int host = 0; host < static_cast<int>(evidence.hosts().size()); ++host) {
     const auto& attempts = evidence.AttemptsOf(host);
     const auto inside = [&](const Attempt& one) {
-      return OneNetwork(CandidateOf(evidence, host, one.from), CandidateOf(evidence, one.peer, one.to));
+      return OneNetwork(evidence.CandidateOf(host, one.from), evidence.CandidateOf(one.peer, one.to));
     };
     for (const Attempt& attempt : attempts) {
       if (attempt.connected() || !inside(attempt)) continue;
       // Another address pair of the same interfaces is connected, for example if all hosts have the same
       // virtual address.
       const auto pair_of = [&](const Attempt& one) {
-        const Candidate& from = CandidateOf(evidence, host, one.from);
+        const Candidate& from = evidence.CandidateOf(host, one.from);
         return std::tuple(from.interface, from.address.ip.is_v6(), one.peer,
-                          CandidateOf(evidence, one.peer, one.to).interface);
+                          evidence.CandidateOf(one.peer, one.to).interface);
       };
       if (std::ranges::any_of(attempts, [&](const Attempt& other) {
             return other.connected() && pair_of(other) == pair_of(attempt);
@@ -109,10 +103,9 @@ std::vector<std::string> Broken(const Evidence& evidence) {
         return other.from == attempt.from && other.connected() && inside(other);
       });
       if (!reaches_others && !attempt.small_only()) continue;
-      broken.push_back(
-          fmt::format("{} of {} does not reach {}: {}", CandidateOf(evidence, host, attempt.from).Text(),
-                      evidence.hosts()[static_cast<std::size_t>(host)].name,
-                      evidence.hosts()[static_cast<std::size_t>(attempt.peer)].name, attempt.why));
+      broken.push_back(fmt::format("{} of {} does not reach {}: {}",
+                                   evidence.CandidateOf(host, attempt.from).Text(), evidence.NameOf(host),
+                                   evidence.NameOf(attempt.peer), attempt.why));
     }
   }
   return broken;

@@ -25,49 +25,36 @@ std::optional<int> CommonHost(const Links& links) {
   return std::nullopt;
 }
 
-class Phrases {
- public:
-  Phrases(const Decision& decision, const Assignment& measured)
-      : hosts_(decision.evidence.hosts()), measured_(measured) {}
-
-  const std::string& Name(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
-  const std::string& Interface(int host) const {
-    const auto i = static_cast<std::size_t>(host);
-    return hosts_[i].offer.candidates[static_cast<std::size_t>(measured_.candidates[i])].interface;
+// "9.8 % from eth1 of node0 to eth1 of node1, ..."
+std::string ListOf(const Links& links, const Evidence& evidence, const Assignment& measured,
+                   const std::function<std::string(const Throughput&)>& text) {
+  std::string out;
+  for (std::size_t i = 0; i < links.size() && i < kMostLinksNamed; ++i) {
+    const MeasuredLink& link = *links[i];
+    out += fmt::format("{}{} from {} of {} to {} of {}", i == 0 ? "" : ", ", text(link.seen),
+                       evidence.CandidateOf(link.from, measured).interface, evidence.NameOf(link.from),
+                       evidence.CandidateOf(link.to, measured).interface, evidence.NameOf(link.to));
   }
-  // "9.8 % from eth1 of node0 to eth1 of node1, ..."
-  std::string List(const Links& links, const std::function<std::string(const Throughput&)>& text) const {
-    std::string out;
-    for (std::size_t i = 0; i < links.size() && i < kMostLinksNamed; ++i) {
-      const MeasuredLink& link = *links[i];
-      out += fmt::format("{}{} from {} of {} to {} of {}", i == 0 ? "" : ", ", text(link.seen),
-                         Interface(link.from), Name(link.from), Interface(link.to), Name(link.to));
-    }
-    if (links.size() > kMostLinksNamed) out += fmt::format(" and {} more", links.size() - kMostLinksNamed);
-    return out;
-  }
+  if (links.size() > kMostLinksNamed) out += fmt::format(" and {} more", links.size() - kMostLinksNamed);
+  return out;
+}
 
- private:
-  const std::vector<HostOffer>& hosts_;
-  const Assignment& measured_;
-};
-
-std::optional<Weakness> Loss(const Phrases& phrases, const Assignment& measured) {
+std::optional<Weakness> Loss(const Evidence& evidence, const Assignment& measured) {
   Links lossy;
   for (const MeasuredLink& link : measured.links) {
     if (link.seen.loss > 0) lossy.push_back(&link);
   }
   if (lossy.empty()) return std::nullopt;
-  return Weakness{
-      "packets get lost: " + phrases.List(lossy, [](const Throughput& seen) { return LossText(seen.loss); }),
-      "look at the cables, ports and switches between them (ethtool -S, ip -s link): every lost "
-      "packet makes all ranks wait"};
+  return Weakness{"packets get lost: " + ListOf(lossy, evidence, measured,
+                                                [](const Throughput& seen) { return LossText(seen.loss); }),
+                  "look at the cables, ports and switches between them (ethtool -S, ip -s link): every lost "
+                  "packet makes all ranks wait"};
 }
 
-std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measured) {
+std::optional<Weakness> Slowness(const Evidence& evidence, const Assignment& measured) {
   const Links slow = SlowLinks(measured);
   if (slow.empty()) return std::nullopt;
-  const std::string rates = phrases.List(slow, [](const Throughput& seen) {
+  const std::string rates = ListOf(slow, evidence, measured, [](const Throughput& seen) {
     return seen.bits_per_s > 0 ? RateText(seen.bits_per_s) : "nothing";
   });
   const std::string fix =
@@ -75,8 +62,8 @@ std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measu
   if (const auto host = CommonHost(slow)) {
     double rate = 0;
     for (const MeasuredLink* link : slow) rate = std::max(rate, link->seen.bits_per_s);
-    return Weakness{fmt::format("{} is the slow host: {} by its {}", phrases.Name(*host), RateText(rate),
-                                phrases.Interface(*host)),
+    return Weakness{fmt::format("{} is the slow host: {} by its {}", evidence.NameOf(*host), RateText(rate),
+                                evidence.CandidateOf(*host, measured).interface),
                     fix};
   }
   return Weakness{
@@ -84,19 +71,16 @@ std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measu
 }
 
 // Libraries bind to an address and leave the choice of interface to the kernel.
-std::optional<Weakness> Detoured(const Phrases& phrases, const Decision& decision,
-                                 const Assignment& measured) {
-  const auto detours = decision.evidence.DetoursOf(measured);
+std::optional<Weakness> Detoured(const Evidence& evidence, const Assignment& measured) {
+  const auto detours = evidence.DetoursOf(measured);
   if (detours.empty()) return std::nullopt;
   const auto& first = detours.front();
-  const auto host = static_cast<std::size_t>(first.host);
-  const Candidate& from =
-      decision.evidence.hosts()[host].offer.candidates[static_cast<std::size_t>(measured.candidates[host])];
+  const Candidate& from = evidence.CandidateOf(first.host, measured);
   const std::string more =
       detours.size() > 1 ? fmt::format(" (and {} more connections)", detours.size() - 1) : "";
   return Weakness{
-      fmt::format("packets from {} of {} to {} leave by {}{}", from.Text(), phrases.Name(first.host),
-                  phrases.Name(first.peer), first.leaves_by, more),
+      fmt::format("packets from {} of {} to {} leave by {}{}", from.Text(), evidence.NameOf(first.host),
+                  evidence.NameOf(first.peer), first.leaves_by, more),
       fmt::format("give {0} a network that overlaps no other, or a routing rule (ip rule add from {1} table "
                   "100, and a route by {0} in that table), or choose {2} in network.interface",
                   from.interface, from.address.ip.to_string(), first.leaves_by)};
@@ -119,10 +103,9 @@ std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured) {
 }
 
 std::vector<Weakness> WeaknessesOf(const Decision& decision, const Assignment& measured) {
-  const Phrases phrases(decision, measured);
+  const Evidence& evidence = decision.evidence;
   std::vector<Weakness> out;
-  for (auto& one :
-       {Loss(phrases, measured), Slowness(phrases, measured), Detoured(phrases, decision, measured)}) {
+  for (auto& one : {Loss(evidence, measured), Slowness(evidence, measured), Detoured(evidence, measured)}) {
     if (one) out.push_back(*one);
   }
   return out;
