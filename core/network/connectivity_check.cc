@@ -30,13 +30,97 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
       : loop(l), host(static_cast<std::uint32_t>(h)), key(std::move(k)) {}
 
   using Peer = std::shared_ptr<Session>;
-  void Listen(const std::shared_ptr<Tcp::acceptor>& acceptor);
-  void ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor);
-  void Welcome(const Peer& peer);
-  void Echo(const Peer& peer);
-  void CountProbe(const Peer& peer, const std::shared_ptr<Count>& bandwidth_probe);
-  void AwaitEnd(const Peer& peer);
-  void Leave(const Peer& peer);
+  void Listen(const std::shared_ptr<Tcp::acceptor>& acceptor) {
+    const auto peer = std::make_shared<Session>(loop);
+    acceptor->async_accept(peer->socket,
+                           [self = shared_from_this(), acceptor, peer](const error_code& error) {
+                             if (self->closed) return;
+                             const bool full = !error && self->peers.size() >= kMostPeers;
+                             const bool room = !self->strangers.empty();  // evict a silent client
+                             if ((full || error == asio::error::no_descriptors) && room) {
+                               self->Leave(Peer(self->strangers.front()));
+                             } else if (full || error) {
+                               return self->ListenLater(acceptor);
+                             }
+                             if (!error) self->Welcome(peer);
+                             self->Listen(acceptor);
+                           });
+  }
+
+  // Out of descriptors, or too many peers: wait for some to leave.
+  void ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor) {
+    const auto pause = std::make_shared<asio::steady_timer>(loop, kPause);
+    pause->async_wait([self = shared_from_this(), acceptor, pause](const error_code&) {
+      if (!self->closed) self->Listen(acceptor);
+    });
+  }
+
+  void Welcome(const Peer& peer) {
+    CloseOnExec(peer->socket.native_handle());
+    peer->Limit(kLongestVisit);
+    peers.insert(peer);
+    strangers.push_back(peer);
+    peer->Receive(kHelloBytes,
+                  [self = shared_from_this(), peer](const error_code& error, const std::string& bytes) {
+                    const auto hello = error ? std::nullopt : ReadHello(self->key, bytes);
+                    if (!hello) return self->Leave(peer);
+                    self->strangers.remove(peer);
+                    peer->Send(AnswerBytes(self->key, hello->challenge, self->host),
+                               [self, peer, purpose = hello->purpose](const error_code& failed) {
+                                 if (failed) return self->Leave(peer);
+                                 if (purpose == Purpose::kReach) return self->Echo(peer);
+                                 self->CountProbe(peer, std::make_shared<Count>());
+                               });
+                  });
+  }
+
+  void Echo(const Peer& peer) {
+    peer->Receive(kLargeMessageBytes,
+                  [self = shared_from_this(), peer](const error_code& error, const std::string& bytes) {
+                    if (error) return self->Leave(peer);
+                    peer->Send(bytes, [self, peer](const error_code& failed) {
+                      failed ? self->Leave(peer) : self->AwaitEnd(peer);
+                    });
+                  });
+  }
+
+  // Reports the bytes received in the time of a bandwidth probe, without waiting for later ones.
+  void CountProbe(const Peer& peer, const std::shared_ptr<Count>& bandwidth_probe) {
+    peer->socket.async_read_some(
+        asio::buffer(bandwidth_probe->buffer),
+        [self = shared_from_this(), peer, bandwidth_probe](const error_code& error, std::size_t size) {
+          if (error) return self->Leave(peer);
+          const auto now = std::chrono::steady_clock::now();
+          // The time starts with the first bytes, so these do not count.
+          if (bandwidth_probe->begin) bandwidth_probe->count.bytes += size;
+          if (!bandwidth_probe->begin) bandwidth_probe->begin = now;
+          const std::chrono::nanoseconds time = now - *bandwidth_probe->begin;
+          bandwidth_probe->count.time_ns = time.count();
+          if (time < bandwidth_probe->limit) return self->CountProbe(peer, bandwidth_probe);
+          if (bandwidth_probe->limit == kBandwidthProbe && bandwidth_probe->count.bytes < kLittleBytes) {
+            bandwidth_probe->limit = kLongBandwidthProbe;
+            return self->CountProbe(peer, bandwidth_probe);
+          }
+          peer->Send(
+              std::string(reinterpret_cast<const char*>(&bandwidth_probe->count),
+                          sizeof bandwidth_probe->count),
+              [self, peer](const error_code& failed) { failed ? self->Leave(peer) : self->AwaitEnd(peer); });
+        });
+  }
+
+  // Waits until the other end closes: closing first would drop data that it has not read.
+  void AwaitEnd(const Peer& peer) {
+    peer->Receive(kLargeMessageBytes,
+                  [self = shared_from_this(), peer](const error_code& error, const std::string&) {
+                    error ? self->Leave(peer) : self->AwaitEnd(peer);
+                  });
+  }
+
+  void Leave(const Peer& peer) {
+    peer->Close();
+    peers.erase(peer);
+    strangers.remove(peer);
+  }
 
   asio::io_context& loop;
   const std::uint32_t host;
@@ -46,97 +130,6 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   std::list<Peer> strangers;  // peers with an unfinished handshake; oldest first
   bool closed = false;
 };
-
-void Listener::State::Listen(const std::shared_ptr<Tcp::acceptor>& acceptor) {
-  const auto peer = std::make_shared<Session>(loop);
-  acceptor->async_accept(peer->socket, [self = shared_from_this(), acceptor, peer](const error_code& error) {
-    if (self->closed) return;
-    const bool full = !error && self->peers.size() >= kMostPeers;
-    const bool room = !self->strangers.empty();  // evict a silent client
-    if ((full || error == asio::error::no_descriptors) && room) {
-      self->Leave(Peer(self->strangers.front()));
-    } else if (full || error) {
-      return self->ListenLater(acceptor);
-    }
-    if (!error) self->Welcome(peer);
-    self->Listen(acceptor);
-  });
-}
-
-// Out of descriptors, or too many peers: wait for some to leave.
-void Listener::State::ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor) {
-  const auto pause = std::make_shared<asio::steady_timer>(loop, kPause);
-  pause->async_wait([self = shared_from_this(), acceptor, pause](const error_code&) {
-    if (!self->closed) self->Listen(acceptor);
-  });
-}
-
-void Listener::State::Welcome(const Peer& peer) {
-  CloseOnExec(peer->socket.native_handle());
-  peer->Limit(kLongestVisit);
-  peers.insert(peer);
-  strangers.push_back(peer);
-  peer->Receive(kHelloBytes,
-                [self = shared_from_this(), peer](const error_code& error, const std::string& bytes) {
-                  const auto hello = error ? std::nullopt : ReadHello(self->key, bytes);
-                  if (!hello) return self->Leave(peer);
-                  self->strangers.remove(peer);
-                  peer->Send(AnswerBytes(self->key, hello->challenge, self->host),
-                             [self, peer, purpose = hello->purpose](const error_code& failed) {
-                               if (failed) return self->Leave(peer);
-                               if (purpose == Purpose::kReach) return self->Echo(peer);
-                               self->CountProbe(peer, std::make_shared<Count>());
-                             });
-                });
-}
-
-void Listener::State::Echo(const Peer& peer) {
-  peer->Receive(kLargeMessageBytes,
-                [self = shared_from_this(), peer](const error_code& error, const std::string& bytes) {
-                  if (error) return self->Leave(peer);
-                  peer->Send(bytes, [self, peer](const error_code& failed) {
-                    failed ? self->Leave(peer) : self->AwaitEnd(peer);
-                  });
-                });
-}
-
-// Reports the bytes received in the time of a bandwidth probe, without waiting for later ones.
-void Listener::State::CountProbe(const Peer& peer, const std::shared_ptr<Count>& bandwidth_probe) {
-  peer->socket.async_read_some(
-      asio::buffer(bandwidth_probe->buffer),
-      [self = shared_from_this(), peer, bandwidth_probe](const error_code& error, std::size_t size) {
-        if (error) return self->Leave(peer);
-        const auto now = std::chrono::steady_clock::now();
-        // The time starts with the first bytes, so these do not count.
-        if (bandwidth_probe->begin) bandwidth_probe->count.bytes += size;
-        if (!bandwidth_probe->begin) bandwidth_probe->begin = now;
-        const std::chrono::nanoseconds time = now - *bandwidth_probe->begin;
-        bandwidth_probe->count.time_ns = time.count();
-        if (time < bandwidth_probe->limit) return self->CountProbe(peer, bandwidth_probe);
-        if (bandwidth_probe->limit == kBandwidthProbe && bandwidth_probe->count.bytes < kLittleBytes) {
-          bandwidth_probe->limit = kLongBandwidthProbe;
-          return self->CountProbe(peer, bandwidth_probe);
-        }
-        peer->Send(
-            std::string(reinterpret_cast<const char*>(&bandwidth_probe->count),
-                        sizeof bandwidth_probe->count),
-            [self, peer](const error_code& failed) { failed ? self->Leave(peer) : self->AwaitEnd(peer); });
-      });
-}
-
-// Waits until the other end closes: closing first would drop data that it has not read.
-void Listener::State::AwaitEnd(const Peer& peer) {
-  peer->Receive(kLargeMessageBytes,
-                [self = shared_from_this(), peer](const error_code& error, const std::string&) {
-                  error ? self->Leave(peer) : self->AwaitEnd(peer);
-                });
-}
-
-void Listener::State::Leave(const Peer& peer) {
-  peer->Close();
-  peers.erase(peer);
-  strangers.remove(peer);
-}
 
 Listener::Listener(asio::io_context& loop, int host, std::string key, Offer* offer)
     : state_(std::make_shared<State>(loop, host, std::move(key))) {

@@ -44,15 +44,114 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   State(asio::io_context& l, ReachOptions o, std::vector<Peer> p, Done d)
       : loop(l), options(std::move(o)), peers(std::move(p)), done(std::move(d)), grace(l) {}
 
-  void Plan(const std::vector<Candidate>& own);
-  void Begin();
-  void Dial(std::size_t index);
-  void OnHandshake(std::size_t index, const std::shared_ptr<Session>& session, const Handshake& handshake);
-  void SendLarge(std::size_t index);
-  void Ended(std::size_t index);
-  void DialAgain();
-  void GiveUpHopeless();
-  void Finish();
+  // Pairs within one network come first: if hosts have very many interfaces, the rest may be cut. An address
+  // that both hosts have would only lead back here.
+  void Plan(const std::vector<Candidate>& own) {
+    for (const Peer& peer : peers) {
+      std::size_t count = 0;
+      const auto add = [&](std::size_t from, std::size_t to) {
+        if (++count > kMostTriesPerPeer) return;
+        Try one;
+        one.attempt.from = static_cast<int>(from);
+        one.attempt.peer = peer.host;
+        one.attempt.to = static_cast<int>(to);
+        one.attempt.leaves_by = LeavesBy(own[from], peer.candidates[to].address.ip);
+        one.call = {options.host, options.key,         options.by_device, own[from],
+                    peer.host,    peer.candidates[to], Purpose::kReach};
+        tries.push_back(std::move(one));
+      };
+      for (const bool inside : {true, false}) {
+        for (std::size_t to = 0; to < peer.candidates.size(); ++to) {
+          const Candidate& theirs = peer.candidates[to];
+          const auto ours = [&](const Candidate& one) { return one.address.ip == theirs.address.ip; };
+          if (std::ranges::any_of(own, ours)) continue;
+          for (std::size_t from = 0; from < own.size(); ++from) {
+            if (OneNetwork(own[from], theirs) == inside && Plausible(own[from], theirs, peer.candidates))
+              add(from, to);
+          }
+        }
+      }
+    }
+  }
+
+  void Begin() {
+    left = tries.size();
+    if (left == 0) return asio::post(loop, [self = shared_from_this()] { self->Finish(); });
+    for (std::size_t i = 0; i < tries.size(); ++i) Dial(i);
+  }
+
+  void Dial(std::size_t index) {
+    Try& one = tries[index];
+    const auto session = std::make_shared<Session>(loop);
+    session->Limit(end - std::chrono::steady_clock::now());
+    one.sessions.push_back(session);
+    ++one.dialing;
+    network::Dial(session, one.call, [self = shared_from_this(), index, session](const Handshake& handshake) {
+      self->OnHandshake(index, session, handshake);
+    });
+  }
+
+  // The first answer counts; a session without one leaves the attempt to the other session.
+  void OnHandshake(std::size_t index, const std::shared_ptr<Session>& session, const Handshake& handshake) {
+    Try& one = tries[index];
+    --one.dialing;
+    if (one.over || std::ranges::find(one.sessions, session) == one.sessions.end()) return;
+    if (!handshake.why.empty() && one.dialing > 0) return;
+    one.attempt.why = handshake.why;
+    one.attempt.round_trip = handshake.round_trip;
+    if (!one.attempt.connected()) return Ended(index);
+    for (const auto& other : std::exchange(one.sessions, {session})) {
+      if (other != session) other->Close();
+    }
+    SendLarge(index);
+  }
+
+  // Sends a large message and waits for its echo.
+  void SendLarge(std::size_t index) {
+    Session& session = *tries[index].sessions.front();
+    session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo shows success
+    session.Receive(kLargeMessageBytes,
+                    [self = shared_from_this(), index](const error_code& error, const std::string&) {
+                      Try& one = self->tries[index];
+                      if (error) one.attempt.why = TooLarge(one.call.from);
+                      self->Ended(index);
+                    });
+  }
+
+  void Ended(std::size_t index) {
+    Try& one = tries[index];
+    one.Close();
+    one.over = true;
+    if (one.attempt.connected()) {
+      reached.insert(one.attempt.peer);
+      good.insert(one.attempt.from);
+    }
+    if (--left == 0) return Finish();
+    if (!done) return;  // destroyed: attempts in progress end
+    if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
+    DialAgain();
+    grace.After(kGrace, [this] { GiveUpHopeless(); });
+  }
+
+  void DialAgain() {
+    for (std::size_t i = 0; i < tries.size(); ++i) {
+      if (!tries[i].over && !tries[i].connected()) Dial(i);
+    }
+  }
+
+  void GiveUpHopeless() {
+    for (const Try& one : tries) {
+      if (!one.over && !(one.connected() && good.contains(one.attempt.from))) one.Close();
+    }
+  }
+
+  void Finish() {
+    grace.Cancel();
+    if (!done) return;
+    std::vector<Attempt> attempts;
+    for (const Try& one : tries) attempts.push_back(one.attempt);
+    std::exchange(done, nullptr)(std::move(attempts));
+  }
 
   asio::io_context& loop;
   const ReachOptions options;
@@ -66,116 +165,6 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   std::set<int> reached;  // peers that were reached
   std::set<int> good;     // own candidates that have reached a peer
 };
-
-// Pairs within one network come first: if hosts have very many interfaces, the rest may be cut. An address
-// that both hosts have would only lead back here.
-void Reach::State::Plan(const std::vector<Candidate>& own) {
-  for (const Peer& peer : peers) {
-    std::size_t count = 0;
-    const auto add = [&](std::size_t from, std::size_t to) {
-      if (++count > kMostTriesPerPeer) return;
-      Try one;
-      one.attempt.from = static_cast<int>(from);
-      one.attempt.peer = peer.host;
-      one.attempt.to = static_cast<int>(to);
-      one.attempt.leaves_by = LeavesBy(own[from], peer.candidates[to].address.ip);
-      one.call = {options.host, options.key,         options.by_device, own[from],
-                  peer.host,    peer.candidates[to], Purpose::kReach};
-      tries.push_back(std::move(one));
-    };
-    for (const bool inside : {true, false}) {
-      for (std::size_t to = 0; to < peer.candidates.size(); ++to) {
-        const Candidate& theirs = peer.candidates[to];
-        const auto ours = [&](const Candidate& one) { return one.address.ip == theirs.address.ip; };
-        if (std::ranges::any_of(own, ours)) continue;
-        for (std::size_t from = 0; from < own.size(); ++from) {
-          if (OneNetwork(own[from], theirs) == inside && Plausible(own[from], theirs, peer.candidates))
-            add(from, to);
-        }
-      }
-    }
-  }
-}
-
-void Reach::State::Begin() {
-  left = tries.size();
-  if (left == 0) return asio::post(loop, [self = shared_from_this()] { self->Finish(); });
-  for (std::size_t i = 0; i < tries.size(); ++i) Dial(i);
-}
-
-void Reach::State::Dial(std::size_t index) {
-  Try& one = tries[index];
-  const auto session = std::make_shared<Session>(loop);
-  session->Limit(end - std::chrono::steady_clock::now());
-  one.sessions.push_back(session);
-  ++one.dialing;
-  network::Dial(session, one.call, [self = shared_from_this(), index, session](const Handshake& handshake) {
-    self->OnHandshake(index, session, handshake);
-  });
-}
-
-// The first answer counts; a session without one leaves the attempt to the other session.
-void Reach::State::OnHandshake(std::size_t index, const std::shared_ptr<Session>& session,
-                               const Handshake& handshake) {
-  Try& one = tries[index];
-  --one.dialing;
-  if (one.over || std::ranges::find(one.sessions, session) == one.sessions.end()) return;
-  if (!handshake.why.empty() && one.dialing > 0) return;
-  one.attempt.why = handshake.why;
-  one.attempt.round_trip = handshake.round_trip;
-  if (!one.attempt.connected()) return Ended(index);
-  for (const auto& other : std::exchange(one.sessions, {session})) {
-    if (other != session) other->Close();
-  }
-  SendLarge(index);
-}
-
-// Sends a large message and waits for its echo.
-void Reach::State::SendLarge(std::size_t index) {
-  Session& session = *tries[index].sessions.front();
-  session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo shows success
-  session.Receive(kLargeMessageBytes,
-                  [self = shared_from_this(), index](const error_code& error, const std::string&) {
-                    Try& one = self->tries[index];
-                    if (error) one.attempt.why = TooLarge(one.call.from);
-                    self->Ended(index);
-                  });
-}
-
-void Reach::State::Ended(std::size_t index) {
-  Try& one = tries[index];
-  one.Close();
-  one.over = true;
-  if (one.attempt.connected()) {
-    reached.insert(one.attempt.peer);
-    good.insert(one.attempt.from);
-  }
-  if (--left == 0) return Finish();
-  if (!done) return;  // destroyed: attempts in progress end
-  if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
-  DialAgain();
-  grace.After(kGrace, [this] { GiveUpHopeless(); });
-}
-
-void Reach::State::DialAgain() {
-  for (std::size_t i = 0; i < tries.size(); ++i) {
-    if (!tries[i].over && !tries[i].connected()) Dial(i);
-  }
-}
-
-void Reach::State::GiveUpHopeless() {
-  for (const Try& one : tries) {
-    if (!one.over && !(one.connected() && good.contains(one.attempt.from))) one.Close();
-  }
-}
-
-void Reach::State::Finish() {
-  grace.Cancel();
-  if (!done) return;
-  std::vector<Attempt> attempts;
-  for (const Try& one : tries) attempts.push_back(one.attempt);
-  std::exchange(done, nullptr)(std::move(attempts));
-}
 
 Reach::Reach(asio::io_context& loop, ReachOptions options, const std::vector<Candidate>& own,
              std::vector<Peer> peers, Done done)
@@ -193,9 +182,37 @@ struct BandwidthProbe::State : std::enable_shared_from_this<BandwidthProbe::Stat
   State(asio::io_context& l, Call c, double p, Done d)
       : loop(l), call(std::move(c)), pace(p), done(std::move(d)), session(std::make_shared<Session>(l)) {}
 
-  void Begin();
-  void Write();
-  void Finish(const Throughput& result);
+  void Begin() {
+    Dial(session, call, [self = shared_from_this()](const Handshake& handshake) {
+      if (!handshake.why.empty()) return self->Finish({});
+      if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
+      const LossMeter loss(self->session->socket.native_handle());
+      self->Write();
+      self->session->Receive(sizeof(ProbeCount), [self, handshake, loss](const error_code& error,
+                                                                         const std::string& answer) {
+        if (error) return self->Finish({});
+        ProbeCount count;
+        answer.copy(reinterpret_cast<char*>(&count), sizeof count);
+        const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
+        self->Finish({8 * static_cast<double>(count.bytes) / seconds, handshake.round_trip, loss.Share()});
+      });
+    });
+  }
+
+  void Write() {
+    session->Send(std::string(4 * kLargeMessageBytes, '\0'),
+                  [self = shared_from_this()](const error_code& error) {
+                    if (!error) self->Write();
+                  });
+  }
+
+  void Finish(const Throughput& result) {
+    // Discard unsent data.
+    error_code ignored;
+    session->socket.set_option(asio::socket_base::linger(true, 0), ignored);
+    session->Close();
+    if (done) std::exchange(done, nullptr)(result);
+  }
 
   asio::io_context& loop;
   const Call call;
@@ -203,38 +220,6 @@ struct BandwidthProbe::State : std::enable_shared_from_this<BandwidthProbe::Stat
   Done done;
   const std::shared_ptr<Session> session;
 };
-
-void BandwidthProbe::State::Begin() {
-  Dial(session, call, [self = shared_from_this()](const Handshake& handshake) {
-    if (!handshake.why.empty()) return self->Finish({});
-    if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
-    const LossMeter loss(self->session->socket.native_handle());
-    self->Write();
-    self->session->Receive(
-        sizeof(ProbeCount), [self, handshake, loss](const error_code& error, const std::string& answer) {
-          if (error) return self->Finish({});
-          ProbeCount count;
-          answer.copy(reinterpret_cast<char*>(&count), sizeof count);
-          const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
-          self->Finish({8 * static_cast<double>(count.bytes) / seconds, handshake.round_trip, loss.Share()});
-        });
-  });
-}
-
-void BandwidthProbe::State::Write() {
-  session->Send(std::string(4 * kLargeMessageBytes, '\0'),
-                [self = shared_from_this()](const error_code& error) {
-                  if (!error) self->Write();
-                });
-}
-
-void BandwidthProbe::State::Finish(const Throughput& result) {
-  // Discard unsent data.
-  error_code ignored;
-  session->socket.set_option(asio::socket_base::linger(true, 0), ignored);
-  session->Close();
-  if (done) std::exchange(done, nullptr)(result);
-}
 
 BandwidthProbe::BandwidthProbe(asio::io_context& loop, const ReachOptions& options, Candidate own, int peer,
                                Candidate to, Done done)
