@@ -8,6 +8,7 @@
 #include "core/base/visit.h"
 #include "core/binding/topology.h"
 #include "core/contract/environment.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -307,8 +308,8 @@ Result<bool> CheckAny(Conversation& said, const Message& message) {
   const Rule rule = RuleOf(message);
   const auto broken = [&](std::string_view what) {
     return MakeError(DTRUN_INVALID_ARGUMENT,
-                   "it broke the control protocol: it sent {} {}: {}; does it run the same build of dtrun?",
-                   rule.name, PhaseText(said.phase), what);
+                     "it broke the control protocol: it sent {} {}: {}; does it run the same build of dtrun?",
+                     rule.name, PhaseText(said.phase), what);
   };
   if ((rule.phases & In({said.phase})) == 0) {
     if (rule.may_be_late && said.phase == Phase::kIdle) return false;
@@ -320,7 +321,15 @@ Result<bool> CheckAny(Conversation& said, const Message& message) {
   return true;
 }
 
+constexpr std::string_view kWhat = "message between root and agent";
+
 }  // namespace
+
+std::string Encode(const ToAgent& message) { return wire::Encode(message); }
+std::string Encode(const ToRoot& message) { return wire::Encode(message); }
+
+Result<ToAgent> DecodeToAgent(std::string_view bytes) { return wire::Decode<ToAgent>(bytes, kWhat); }
+Result<ToRoot> DecodeToRoot(std::string_view bytes) { return wire::Decode<ToRoot>(bytes, kWhat); }
 
 bool Conversation::Lives(int rank) const {
   return std::ranges::any_of(processes, [rank](const RankProcess& one) { return one.Has(rank); });
