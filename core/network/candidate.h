@@ -75,16 +75,12 @@ struct Offer {
   }
 };
 
-// One attempt to reach another host, from a candidate of this host to a candidate of the other.
-//
-// Values; any thread.
-
 // Limit for the candidate pairs of two hosts; further pairs are not tried.
 inline constexpr std::size_t kMostTriesPerPeer = 64;
 
 inline constexpr char kSmallOnly[] = "small messages pass, large ones do not";
 
-// `from` and `to` are indices into Offer::candidates of their hosts.
+// One attempt to reach another host. `from` and `to` are indices into Offer::candidates of their hosts.
 struct Attempt {
   int from = 0;
   int peer = 0;  // the other host's number

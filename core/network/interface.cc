@@ -27,17 +27,9 @@ bool Belongs(const fs::path& port, const std::string& name, bool same_card) {
 }  // namespace
 
 const char* KindText(Kind kind) {
-  switch (kind) {
-    case Kind::kLoopback: return "loopback";
-    case Kind::kPhysical: return "physical";
-    case Kind::kBond: return "bond";
-    case Kind::kVlan: return "vlan";
-    case Kind::kBridge: return "bridge";
-    case Kind::kVeth: return "veth";
-    case Kind::kTunnel: return "tunnel";
-    case Kind::kVirtual: return "virtual";
-  }
-  return "virtual";
+  constexpr const char* kTexts[] = {"loopback", "physical", "bond",   "vlan",
+                                    "bridge",   "veth",     "tunnel", "virtual"};
+  return kTexts[static_cast<std::size_t>(kind)];
 }
 
 bool Address::link_local() const {

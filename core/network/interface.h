@@ -13,7 +13,7 @@
 
 namespace dtrun::network {
 
-enum class Kind : std::uint8_t {
+enum class Kind : std::uint8_t {  // KindText has them in this order
   kLoopback,
   kPhysical,  // has a bus address; includes cards of virtual machines
   kBond,

@@ -46,13 +46,7 @@ std::string Quote(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$`|&;<>()*?[]#~!{}") == std::string::npos;
   if (plain) return word;
   std::string out = "'";
-  for (char c : word) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
 }
 
@@ -164,17 +158,6 @@ std::string VariablesText(const ProcessVariables& variables,
       out +=
           fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
     }
-  }
-  return out;
-}
-
-// Indents the lines of a JSON text as an element of a document's list. No JSON string contains a
-// newline.
-std::string Indented(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += "    ";
   }
   return out;
 }
@@ -301,7 +284,7 @@ void WriteJson(const Plan& plan, const std::function<void(std::string_view)>& wr
     std::string text = JsonText(one);
     text.pop_back();  // its newline; the other lines are followed by the list's indentation
     write(before);
-    write(Indented(text));
+    write(Indented(text, "    "));  // no JSON string contains a newline
     before = ",\n    ";
   }
   write("\n  ");

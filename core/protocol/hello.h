@@ -97,9 +97,7 @@ Result<Welcome> DecodeAnswer(std::string_view payload);
 // two "this root" and "this host".
 Status Compare(const Hello& hello, std::string_view job);
 
-// The data that a new agent needs to find its root: one line on its stdin. Values; any thread.
-
-// The data an agent needs to find its root.
+// The data that a new agent needs to find its root: one line on its stdin.
 struct JoinRequest {
   std::string job = {};
   std::vector<std::string> names = {};

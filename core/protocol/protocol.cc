@@ -14,15 +14,10 @@ namespace dtrun::protocol {
 namespace {
 
 const char* PhaseText(Phase phase) {
-  switch (phase) {
-    case Phase::kJoining: return "before it said what its host is";
-    case Phase::kIdle: return "while no ranks were asked for";
-    case Phase::kPreparing: return "while it prepared its host";
-    case Phase::kPrepared: return "while its host was prepared";
-    case Phase::kStarting: return "while it started its ranks";
-    case Phase::kRunning: return "while its ranks ran";
-  }
-  return "";
+  constexpr const char* kTexts[] = {"before it said what its host is", "while no ranks were asked for",
+                                    "while it prepared its host",      "while its host was prepared",
+                                    "while it started its ranks",      "while its ranks ran"};
+  return kTexts[static_cast<std::size_t>(phase)];
 }
 
 int& Open(Conversation& said, Request request) { return said.open[static_cast<std::size_t>(request)]; }

@@ -14,17 +14,10 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/base/text.h"
+#include "core/base/number.h"
 
 namespace dtrun::protocol {
 namespace {
-
-int Digit(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // An identity is never empty, and has at most 128 bytes in every OpenSSL version.
 constexpr std::string_view kPrefix = "dtrun job ";
@@ -98,18 +91,18 @@ void Must(bool done, const char* what) {
 Result<Key> Key::FromHex(std::string_view digits) {
   const auto refuse = [](const std::string& problem) {
     return MakeError(DTRUN_INVALID_ARGUMENT,
-                   "the key of the job {}; it is {} hexadecimal digits, the same on every host", problem,
-                   2 * kBytes);
+                     "the key of the job {}; it is {} hexadecimal digits, the same on every host", problem,
+                     2 * kBytes);
   };
   if (digits.size() != 2 * kBytes) return refuse(fmt::format("has {} characters", digits.size()));
   Key key;
   for (std::size_t i = 0; i < kBytes; ++i) {
-    const int high = Digit(digits[2 * i]), low = Digit(digits[2 * i + 1]);
-    if (high < 0 || low < 0) {
+    const auto byte = NumberOf<unsigned char>(digits.substr(2 * i, 2), 16);
+    if (!byte) {
       return refuse(fmt::format("has something else than a hexadecimal digit at character {} or {}",
                                 2 * i + 1, 2 * i + 2));
     }
-    key.bytes_[i] = static_cast<unsigned char>(high * 16 + low);
+    key.bytes_[i] = *byte;
   }
   return key;
 }
