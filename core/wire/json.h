@@ -13,9 +13,6 @@
 
 namespace dtrun::wire {
 
-template <class T>
-Json ToJson(const T& value);
-
 class JsonWriter {
  public:
   static constexpr bool kWrites = true;
@@ -26,12 +23,66 @@ class JsonWriter {
     if constexpr ((std::is_same_v<Limits, MayMiss> || ...)) {
       if (IsNothing(value)) return;
     }
-    out_[name] = ToJson(value);
+    out_[name] = Of(value);
   }
   void Rest(const char* name, std::string_view bytes) { out_[name] = bytes; }
   void Fail(const char* /*problem*/) {}
 
+  template <class T>
+  static Json Of(const T& value) {
+    if constexpr (requires { EnumNames(value); }) {
+      constexpr auto kNames = EnumNames(T{});
+      return kNames[static_cast<std::size_t>(value)];
+    } else if constexpr (std::is_enum_v<T>) {
+      return static_cast<std::underlying_type_t<T>>(value);
+    } else if constexpr (std::is_constructible_v<std::string_view, const T&> || std::is_arithmetic_v<T>) {
+      return value;
+    } else if constexpr (std::is_same_v<T, std::chrono::nanoseconds>) {
+      return value.count();
+    } else {
+      return OfClass(value);
+    }
+  }
+
  private:
+  template <class T>
+  static Json OfClass(const T& value) {
+    Json out = Json::object();
+    JsonWriter writer(&out);
+    FieldsOf(writer, value);
+    return out;
+  }
+  template <class T>
+  static Json OfClass(const std::vector<T>& list) {
+    Json out = Json::array();
+    for (const T& entry : list) out.push_back(Of(entry));
+    return out;
+  }
+  static Json OfClass(const std::map<std::string, std::string>& map) { return Json(map); }
+  static Json OfClass(const ProcessVariables& map) {
+    return Json(ProcessVariables::Map(map.begin(), map.end()));
+  }
+  template <class A, class B>
+  static Json OfClass(const std::pair<A, B>& pair) {
+    return Json::array({Of(pair.first), Of(pair.second)});
+  }
+  template <class T>
+  static Json OfClass(const std::optional<T>& maybe) {
+    return maybe ? Of(*maybe) : Json(nullptr);
+  }
+  template <class... T>
+  static Json OfClass(const std::variant<T...>& any) {
+    Json out = Json::object();
+    Visit(
+        [&]<class Chosen>(const Chosen& chosen) {
+          out["kind"] = Chosen::kName;
+          JsonWriter writer(&out);
+          FieldsOf(writer, chosen);
+        },
+        any);
+    return out;
+  }
+
   template <class T>
   static bool IsNothing(const T& value) {
     if constexpr (requires { value.empty(); }) {
@@ -45,73 +96,9 @@ class JsonWriter {
 };
 
 template <class T>
-struct JsonForm;
-
-template <class T>
 Json ToJson(const T& value) {
-  if constexpr (requires { EnumNames(value); }) {
-    constexpr auto kNames = EnumNames(T{});
-    return kNames[static_cast<std::size_t>(value)];
-  } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<std::underlying_type_t<T>>(value);
-  } else if constexpr (std::is_constructible_v<std::string_view, const T&> || std::is_arithmetic_v<T>) {
-    return value;
-  } else if constexpr (std::is_same_v<T, std::chrono::nanoseconds>) {
-    return value.count();
-  } else {
-    return JsonForm<T>::Of(value);
-  }
+  return JsonWriter::Of(value);
 }
-
-template <class T>
-struct JsonForm {  // a struct
-  static Json Of(const T& value) {
-    Json out = Json::object();
-    JsonWriter writer(&out);
-    FieldsOf(writer, value);
-    return out;
-  }
-};
-template <class T>
-struct JsonForm<std::vector<T>> {
-  static Json Of(const std::vector<T>& list) {
-    Json out = Json::array();
-    for (const T& entry : list) out.push_back(ToJson(entry));
-    return out;
-  }
-};
-template <>
-struct JsonForm<std::map<std::string, std::string>> {
-  static Json Of(const std::map<std::string, std::string>& map) { return Json(map); }
-};
-template <>
-struct JsonForm<ProcessVariables> {
-  static Json Of(const ProcessVariables& map) { return Json(ProcessVariables::Map(map.begin(), map.end())); }
-};
-template <class A, class B>
-struct JsonForm<std::pair<A, B>> {
-  static Json Of(const std::pair<A, B>& pair) {
-    return Json::array({ToJson(pair.first), ToJson(pair.second)});
-  }
-};
-template <class T>
-struct JsonForm<std::optional<T>> {
-  static Json Of(const std::optional<T>& maybe) { return maybe ? ToJson(*maybe) : Json(nullptr); }
-};
-template <class... T>
-struct JsonForm<std::variant<T...>> {
-  static Json Of(const std::variant<T...>& any) {
-    Json out = Json::object();
-    Visit(
-        [&]<class Chosen>(const Chosen& chosen) {
-          out["kind"] = Chosen::kName;
-          JsonWriter writer(&out);
-          FieldsOf(writer, chosen);
-        },
-        any);
-    return out;
-  }
-};
 
 class JsonReader : public Checked {
  public:
