@@ -21,7 +21,9 @@ constexpr char kNoAnswer[] = "no answer";
 constexpr std::size_t kMostNamed = 4;  // addresses named per reason
 constexpr std::size_t kMostTold = 64;  // lines of trouble in total
 
-class Search : public std::enable_shared_from_this<Search> {
+}  // namespace
+
+class Dialer::Search : public std::enable_shared_from_this<Search> {
  public:
   Search(asio::io_context& loop, Dialer::Options options, Dialer::Handlers handlers)
       : loop_(loop),
@@ -286,24 +288,15 @@ class Search : public std::enable_shared_from_this<Search> {
   bool ended_ = false;
 };
 
-class PatientDialer final : public Dialer {
- public:
-  explicit PatientDialer(std::shared_ptr<Search> search) : search_(std::move(search)) {}
-  ~PatientDialer() override { search_->Stop(); }
-  int tries() const override { return search_->tries(); }
-  const std::string& last_error() const override { return search_->last_error(); }
-  const std::string& trouble() const override { return search_->trouble(); }
-
- private:
-  std::shared_ptr<Search> search_;
-};
-
-}  // namespace
+Dialer::~Dialer() { search_->Stop(); }
+int Dialer::tries() const { return search_->tries(); }
+const std::string& Dialer::last_error() const { return search_->last_error(); }
+const std::string& Dialer::trouble() const { return search_->trouble(); }
 
 std::unique_ptr<Dialer> Dialer::Start(asio::io_context& loop, Options options, Handlers handlers) {
   auto search = std::make_shared<Search>(loop, std::move(options), std::move(handlers));
   search->Start();
-  return std::make_unique<PatientDialer>(std::move(search));
+  return std::unique_ptr<Dialer>(new Dialer(std::move(search)));
 }
 
 void Trouble::Keep(std::vector<std::pair<std::string, std::string>>* where, const std::string& what,

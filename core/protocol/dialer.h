@@ -71,13 +71,19 @@ class Dialer {
   // Calls exactly one of the first two handlers, once, never from within Start. Destroying the dialer stops
   // it.
   static std::unique_ptr<Dialer> Start(asio::io_context& loop, Options options, Handlers handlers);
-  virtual ~Dialer() = default;
+  ~Dialer();
 
-  virtual int tries() const = 0;
+  int tries() const;
   // Why the latest try failed, for "still waiting" lines; empty before the first failure.
-  virtual const std::string& last_error() const = 0;
+  const std::string& last_error() const;
   // The latest line of on_trouble; empty when there was none.
-  virtual const std::string& trouble() const = 0;
+  const std::string& trouble() const;
+
+ private:
+  class Search;
+  explicit Dialer(std::shared_ptr<Search> search) : search_(std::move(search)) {}
+
+  std::shared_ptr<Search> search_;  // outlives it while its last operations end
 };
 
 // Collects, per address, why an agent cannot reach its root, and formats it as one line. Owned by the dialer.
