@@ -34,14 +34,15 @@ std::string Impossible(const Plan& plan, const Process& process) {
 }
 
 Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
+  const auto planned = [&plan](const std::string& what) {
+    return MakeError(DTRUN_INTERNAL, "launcher '{}' planned {}; report it to the plugin's author",
+                     plan.launcher, what);
+  };
   std::vector<int> owners(static_cast<std::size_t>(plan.world_size()), 0);
   for (const Process& process : processes) {
-    if (const std::string wrong = Impossible(plan, process); !wrong.empty()) {
-      return MakeError(DTRUN_INTERNAL,
-                     "launcher '{}' planned an impossible process: rank {}, host {}: {}; report it to "
-                     "the plugin's author",
-                     plan.launcher, process.rank, process.host, wrong);
-    }
+    if (const std::string wrong = Impossible(plan, process); !wrong.empty())
+      return planned(
+          fmt::format("an impossible process: rank {}, host {}: {}", process.rank, process.host, wrong));
     for (int rank = process.rank; rank < process.rank + process.rank_count; ++rank) {
       ++owners[static_cast<std::size_t>(rank)];
     }
@@ -55,19 +56,13 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto [rank, local] = ranks[i];
       if (local == static_cast<int>(i) || owners[static_cast<std::size_t>(rank)] != 1) continue;
-      return MakeError(DTRUN_INTERNAL,
-                     "launcher '{}' planned rank {} as local rank {} of its host, where it is number {}; "
-                     "report it to the plugin's author",
-                     plan.launcher, rank, local, i);
+      return planned(
+          fmt::format("rank {} as local rank {} of its host, where it is number {}", rank, local, i));
     }
   }
   for (std::size_t rank = 0; rank < owners.size(); ++rank) {
-    if (owners[rank] != 1) {
-      return MakeError(
-          DTRUN_INTERNAL,
-          "launcher '{}' planned rank {} {} times instead of once; report it to the plugin's author",
-          plan.launcher, rank, owners[rank]);
-    }
+    if (owners[rank] != 1)
+      return planned(fmt::format("rank {} {} times instead of once", rank, owners[rank]));
   }
   return {};
 }
