@@ -18,8 +18,6 @@ constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
 constexpr std::size_t kEvidenceLines = 120;
 
-std::string RankName(int rank) { return fmt::format("rank {}", rank); }
-
 }  // namespace
 
 Controller::Controller(asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
@@ -158,7 +156,7 @@ Status Controller::Run(World world) {
     const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(rank.blamed())];
     fact::SaidLast said{{{rank.rank}, output.Tail(kEvidenceLines)}, {}, output.cut()};
     for (const std::filesystem::path& file : output.Files()) said.files.push_back(file.string());
-    Record(std::move(said), RankName(rank.rank));
+    Record(std::move(said), fmt::format("rank {}", rank.rank));
   }
   world_.outputs.clear();
   if (auto straggler = observe::StragglerOf(std::exchange(looks_, {})))

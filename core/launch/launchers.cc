@@ -13,12 +13,9 @@ namespace {
 
 constexpr std::string_view kOptions = "launcher.options.";
 
-const char* MemberFor(hosts::Launchers::Ability ability) {
-  return ability == hosts::Launchers::Ability::kFindHosts ? "find_hosts" : "connect";
-}
-
 bool Can(const plugin::Description& launcher, hosts::Launchers::Ability ability) {
-  return std::ranges::find(launcher.members, MemberFor(ability)) != launcher.members.end();
+  const char* const member = ability == hosts::Launchers::Ability::kFindHosts ? "find_hosts" : "connect";
+  return std::ranges::find(launcher.members, member) != launcher.members.end();
 }
 
 }  // namespace

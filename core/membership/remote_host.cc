@@ -34,7 +34,9 @@ RemoteHost::RemoteHost(asio::io_context& loop, std::string name, std::unique_ptr
                                     },
                                     [this](std::uint32_t client) { Send(protocol::ClientClosed{client}); }});
   channel_->Start({[this](std::string_view message) { OnMessage(message); },
-                   [this](const protocol::Loss& loss) { OnLost(loss); },
+                   [this](const protocol::Loss& loss) {
+                     Lose(loss.error.text, loss.closed || loss.error.code != DTRUN_TIMEOUT);
+                   },
                    {}});
 }
 
@@ -130,10 +132,6 @@ void RemoteHost::OpenClient(std::uint32_t client) {
   if (socket) return services_.serve(*std::move(socket));
   services_.say(fmt::format("dtrun: {}: {}", name_, socket.error().text));
   Send(protocol::ClientClosed{client});
-}
-
-void RemoteHost::OnLost(const protocol::Loss& loss) {
-  Lose(loss.error.text, loss.closed || loss.error.code != DTRUN_TIMEOUT);
 }
 
 void RemoteHost::Drop(const std::string& why, const std::string& next) {

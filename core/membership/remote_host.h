@@ -62,7 +62,6 @@ class RemoteHost final : public protocol::Host {
 
  private:
   void OnMessage(std::string_view message);
-  void OnLost(const protocol::Loss& loss);
   void Send(const protocol::ToAgent& message);
   void OpenClient(std::uint32_t client);
   // Calls `late` if `due` still holds after `limit`.

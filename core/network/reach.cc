@@ -226,14 +226,10 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
     if (--left == 0) return Finish();
     if (!done) return;  // destroyed: attempts in progress end
     if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
-    DialAgain();
-    grace.After(kGrace, [this] { GiveUpHopeless(); });
-  }
-
-  void DialAgain() {
     for (std::size_t i = 0; i < tries.size(); ++i) {
       if (!tries[i].over && !tries[i].connected()) Dial(i);
     }
+    grace.After(kGrace, [this] { GiveUpHopeless(); });
   }
 
   void GiveUpHopeless() {

@@ -84,10 +84,6 @@ Candidate Make(const Interface& one, const Address& address) {
   return out;
 }
 
-std::string FirstText(const Interface& one) {
-  return one.addresses.empty() ? "" : one.addresses.front().Text();
-}
-
 }  // namespace
 
 std::string Candidate::Text() const { return fmt::format("{} {}", interface, address.ip.to_string()); }
@@ -207,7 +203,8 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   Offer offer;
   std::string reasons;
   const auto leave_out = [&](const Interface& one, const std::string& why) {
-    offer.left_out.push_back({one.name, one.kind, FirstText(one), why});
+    const std::string first = one.addresses.empty() ? "" : one.addresses.front().Text();
+    offer.left_out.push_back({one.name, one.kind, first, why});
     reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", one.name, why);
   };
   for (const Interface& one : interfaces) {

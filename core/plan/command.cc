@@ -28,8 +28,6 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, failure);
 }
 
-bool NamesAnInterpreter(const fs::path& path) { return ReadForeignFile(path, 2) == "#!"; }
-
 // The absolute python3 of PATH. The user has not typed it, so neither a relative folder of PATH nor the
 // current folder may provide it.
 std::string Python3(const std::string& path, const fs::path& folder) {
@@ -265,7 +263,7 @@ TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path, 
   const fs::path file = folder / name;
   if (!IsFile(file)) return {std::move(typed), "", false};
   const bool executable = IsExecutable(file);
-  if (name.ends_with(".py") && !(executable && NamesAnInterpreter(file))) {
+  if (name.ends_with(".py") && !(executable && ReadForeignFile(file, 2) == "#!")) {
     typed.insert(typed.begin(), {Python3(path, folder), "-u"});
     return {std::move(typed),
             fmt::format("'{}' {}: it is run as 'python3 -u {}', by the python3 of PATH", name,

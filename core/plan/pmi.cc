@@ -19,14 +19,11 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// Whether ranks communicate through the backend at all.
-bool BackendCarries(const spec::JobSpec& spec, std::size_t host_count) {
-  return host_count > 1 || *spec.comm.emulate_hosts > 1 || spec.comm.local.is("none");
-}
-
-// Whether the communicator's traffic uses MPI.
+// Whether the communicator's traffic uses MPI: its ranks communicate through the backend at all, and that
+// does.
 bool NeedsMpi(const spec::JobSpec& spec, const std::string& backend, int host_count) {
-  return options::LowestOf(backend) == "mpi" && BackendCarries(spec, static_cast<std::size_t>(host_count));
+  const bool carries = host_count > 1 || *spec.comm.emulate_hosts > 1 || spec.comm.local.is("none");
+  return carries && options::LowestOf(backend) == "mpi";
 }
 
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {

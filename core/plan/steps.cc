@@ -19,6 +19,7 @@ constexpr std::size_t kMostTexts = 3;
 constexpr std::size_t kMostNames = 4;
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
+using Variables = ProcessVariables::Map;
 
 std::string Names(const std::vector<std::string>& hosts) {
   if (hosts.size() > kMostNames) return fmt::format("{} hosts", hosts.size());
@@ -88,23 +89,13 @@ void AddDeviceFacts(const Backend& backend, Plan* plan) {
   plan->device_facts = ToldOnce(plan->hosts, &Host::device_facts);
 }
 
-namespace {
-
-using Variables = ProcessVariables::Map;
-
-std::string HostRanks(const Plan& plan) {
-  std::vector<int> counts;
-  for (const Host& host : plan.hosts) counts.push_back(host.local_size);
-  return CountList(counts);
-}
-
-}  // namespace
-
 CommonDialect CommonDialectOf(const Inputs& inputs, const Plan& plan) {
+  std::vector<int> ranks;  // by host
+  for (const Host& host : plan.hosts) ranks.push_back(host.local_size);
   Variables out = {
       {contract::kWorldSize, std::to_string(plan.world_size())},
       {contract::kHostCount, std::to_string(plan.hosts.size())},
-      {contract::kHostRanks, HostRanks(plan)},
+      {contract::kHostRanks, CountList(ranks)},
       {contract::kJob, plan.job},
       {contract::kGeneration, kTokenGeneration},
       {contract::kStore, kTokenStore},

@@ -17,16 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-bool IsFolder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-std::string FirstLine(const fs::path& path) {
-  const std::string line = ReadForeignFile(path, 256);
-  return line.substr(0, line.find('\n'));
-}
-
 std::string Interpreter(const std::string& first_line) {
   if (!first_line.starts_with("#!")) return {};
   const auto begin = first_line.find_first_not_of(" \t", 2);
@@ -75,7 +65,8 @@ std::string ExplainExec(const std::string& name, const std::string& file, const 
                         const std::string& option) {
   const fs::path full = fs::path(cwd) / file;
   const std::string start = fmt::format("cannot run '{}': ", name);
-  const std::string first_line = FirstLine(full);
+  const std::string beginning = ReadForeignFile(full, 256);
+  const std::string first_line = beginning.substr(0, beginning.find('\n'));
   std::error_code error;
   switch (number) {
     case ENOENT:
@@ -91,7 +82,7 @@ std::string ExplainExec(const std::string& name, const std::string& file, const 
       }
       return start + "the loader it was linked for does not exist here; build it for this system";
     case EACCES:
-      if (IsFolder(full)) return start + "it is a folder; name a program";
+      if (fs::is_directory(full, error)) return start + "it is a folder; name a program";
       if (fs::is_regular_file(full, error) && ::access(full.c_str(), X_OK) != 0) {
         return start +
                fmt::format("it is not executable; run: chmod +x '{}'", full.lexically_normal().string());

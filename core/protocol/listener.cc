@@ -187,13 +187,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool settled_ = false;  // no longer in the list
 };
 
-void Accept(const std::shared_ptr<Acceptor>& acceptor);
-
-// Most likely out of descriptors: wait for clients to leave instead of spinning.
-void AcceptLater(const std::shared_ptr<Acceptor>& acceptor) {
-  acceptor->accept_pause.After(kAcceptPause, [acceptor] { Accept(acceptor); });
-}
-
 // Prevents a flood from one address from delaying hosts at others. REQUIRES: there are peers.
 void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
   std::map<std::string_view, std::size_t> counts;
@@ -212,7 +205,8 @@ void Accept(const std::shared_ptr<Acceptor>& acceptor) {
     if (full || out_of_files) PushOneOut(acceptor);
     if (!acceptor->open) return;  // on_refused has ended the listener
     if (out_of_files) return Accept(acceptor);
-    if (error) return AcceptLater(acceptor);
+    // Most likely out of descriptors: wait for clients to leave instead of spinning.
+    if (error) return acceptor->accept_pause.After(kAcceptPause, [acceptor] { Accept(acceptor); });
     auto connection = std::make_shared<Connection>(std::move(socket), acceptor->tls);
     CloseOnExec(connection->socket());
     connection->Name();
