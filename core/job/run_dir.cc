@@ -151,17 +151,6 @@ void IgnoreInGit(const fs::path& folder) {
   if (file) static_cast<void>(output::WriteAll(file.get(), "*\n"));
 }
 
-}  // namespace
-
-std::optional<bool> IsLive(const fs::path& run) {
-  const UniqueFd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return std::nullopt;
-  if (::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return false;
-  return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
-}
-
-namespace {
-
 // `parent`: the open folder that contains `run`.
 Status MayRemove(int parent, const fs::path& run) {
   const auto kept = [&run](std::string_view why) {
@@ -184,6 +173,13 @@ Status MayRemove(int parent, const fs::path& run) {
 }
 
 }  // namespace
+
+std::optional<bool> IsLive(const fs::path& run) {
+  const UniqueFd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return std::nullopt;
+  if (::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
+}
 
 Status MayRemoveRun(const fs::path& run) {
   const Result<UniqueFd> parent = OpenFolder(run.parent_path());

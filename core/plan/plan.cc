@@ -50,70 +50,6 @@ std::string Quote(const std::string& word) {
   return out + "'";
 }
 
-}  // namespace
-
-int Plan::world_size() const { return hosts.empty() ? 0 : hosts.back().first_rank + hosts.back().local_size; }
-
-const Host* Plan::HostOf(int rank) const {
-  const auto host = std::ranges::find_if(hosts, [rank](const Host& one) {
-    return rank >= one.first_rank && rank < one.first_rank + one.local_size;
-  });
-  return host == hosts.end() ? nullptr : &*host;
-}
-
-std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
-
-std::string HostAddressToken(std::size_t host) { return fmt::format("⟦address_{}⟧", host); }
-
-std::string WorldText(const Plan& plan) {
-  constexpr std::size_t kMost = 8;
-  std::string hosts;
-  for (std::size_t i = 0; i < plan.hosts.size() && i < kMost; ++i) {
-    hosts += (i == 0 ? "" : ", ") + plan.hosts[i].name;
-    if (plan.hosts.size() > 1) hosts += fmt::format(" {}", plan.hosts[i].local_size);
-  }
-  if (plan.hosts.size() > kMost) hosts += ", …";
-  return fmt::format("{} rank{} on {} host{} ({})", plan.world_size(), plan.world_size() == 1 ? "" : "s",
-                     plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", hosts);
-}
-
-std::string RouteText(const Route& route) {
-  return fmt::format("{} memory: {}{}", route.memory, route.by, route.why.empty() ? "" : ", " + route.why);
-}
-
-std::vector<int> TaskPortsUsed(const Plan& plan) {
-  static constexpr std::string_view kStart = "⟦port_";
-  std::set<int> ranks;
-  const auto look = [&](const std::string& text) {
-    for (std::size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at)) {
-      at += kStart.size();
-      std::string_view rest = std::string_view(text).substr(at);
-      const int rank = TakeNumber<int>(&rest).value_or(-1);
-      if (rank >= 0 && rank < plan.world_size()) ranks.insert(rank);
-    }
-  };
-  for (const Process& process : plan.processes) {
-    for (const std::string& argument : process.argv) look(argument);
-    for (const auto& [name, value] : process.env) look(value);
-  }
-  return {ranks.begin(), ranks.end()};
-}
-
-Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
-  Plan out = plan;
-  auto shown = tokens;  // every user on the host can read a command line
-  shown.erase(kTokenJobKey);
-  ProcessVariables::Known known;
-  for (Process& process : out.processes) {
-    for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), shown);
-    process.env.Replace([&](const std::string& value) { return ReplaceTokens(value, tokens); }, &known);
-    process.cwd = ReplaceTokens(std::move(process.cwd), tokens);
-  }
-  return out;
-}
-
-namespace {
-
 // A ⟦token⟧ is not the secret itself.
 std::string Shown(const std::string& name, const std::string& value) {
   return value.starts_with("⟦") ? value : MaskValue(name, value);
@@ -190,6 +126,66 @@ std::string ProcessText(const Plan& plan, const Process& process,
 }
 
 }  // namespace
+
+int Plan::world_size() const { return hosts.empty() ? 0 : hosts.back().first_rank + hosts.back().local_size; }
+
+const Host* Plan::HostOf(int rank) const {
+  const auto host = std::ranges::find_if(hosts, [rank](const Host& one) {
+    return rank >= one.first_rank && rank < one.first_rank + one.local_size;
+  });
+  return host == hosts.end() ? nullptr : &*host;
+}
+
+std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
+
+std::string HostAddressToken(std::size_t host) { return fmt::format("⟦address_{}⟧", host); }
+
+std::string WorldText(const Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  std::string hosts;
+  for (std::size_t i = 0; i < plan.hosts.size() && i < kMost; ++i) {
+    hosts += (i == 0 ? "" : ", ") + plan.hosts[i].name;
+    if (plan.hosts.size() > 1) hosts += fmt::format(" {}", plan.hosts[i].local_size);
+  }
+  if (plan.hosts.size() > kMost) hosts += ", …";
+  return fmt::format("{} rank{} on {} host{} ({})", plan.world_size(), plan.world_size() == 1 ? "" : "s",
+                     plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", hosts);
+}
+
+std::string RouteText(const Route& route) {
+  return fmt::format("{} memory: {}{}", route.memory, route.by, route.why.empty() ? "" : ", " + route.why);
+}
+
+std::vector<int> TaskPortsUsed(const Plan& plan) {
+  static constexpr std::string_view kStart = "⟦port_";
+  std::set<int> ranks;
+  const auto look = [&](const std::string& text) {
+    for (std::size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at)) {
+      at += kStart.size();
+      std::string_view rest = std::string_view(text).substr(at);
+      const int rank = TakeNumber<int>(&rest).value_or(-1);
+      if (rank >= 0 && rank < plan.world_size()) ranks.insert(rank);
+    }
+  };
+  for (const Process& process : plan.processes) {
+    for (const std::string& argument : process.argv) look(argument);
+    for (const auto& [name, value] : process.env) look(value);
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
+  Plan out = plan;
+  auto shown = tokens;  // every user on the host can read a command line
+  shown.erase(kTokenJobKey);
+  ProcessVariables::Known known;
+  for (Process& process : out.processes) {
+    for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), shown);
+    process.env.Replace([&](const std::string& value) { return ReplaceTokens(value, tokens); }, &known);
+    process.cwd = ReplaceTokens(std::move(process.cwd), tokens);
+  }
+  return out;
+}
 
 bool ShowsFact(bool idle, std::string_view key) {
   constexpr std::string_view kOfItself[] = {"library", "library_path", "local", "chosen"};

@@ -43,6 +43,27 @@ Facts ToldOnce(const std::vector<Host>& hosts, Facts Host::*facts) {
   return told;
 }
 
+Error Unknown(std::string_view name, const ProcessVariables& variables) {
+  if (std::getenv(std::string(name).c_str()) != nullptr) {
+    return MakeError(DTRUN_INVALID_ARGUMENT,
+                     "variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
+                     "have a shell do it: sh -c with '$${{{0}}}'",
+                     name);
+  }
+  std::vector<std::string> names;
+  for (const auto& [key, value] : variables) names.push_back(key);
+  std::string hint;
+  if (auto nearest = Nearest(name, names)) {
+    hint = fmt::format("did you mean '${{{}}}'? ", *nearest);
+  } else {
+    std::erase_if(names, [](const std::string& one) { return one.starts_with("DTRUN_"); });
+    hint = fmt::format("known are {} and dtrun's own; ", fmt::join(names, ", "));
+  }
+  return MakeError(DTRUN_INVALID_ARGUMENT,
+                   "unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program", name,
+                   hint);
+}
+
 }  // namespace
 
 const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host) {
@@ -148,31 +169,6 @@ void AddRank(const Plan& plan, const Process& process, ProcessVariables* out) {
         std::to_string(plan.hosts[static_cast<std::size_t>(process.host)].first_rank);
   }
 }
-
-namespace {
-
-Error Unknown(std::string_view name, const ProcessVariables& variables) {
-  if (std::getenv(std::string(name).c_str()) != nullptr) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
-                     "variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
-                     "have a shell do it: sh -c with '$${{{0}}}'",
-                     name);
-  }
-  std::vector<std::string> names;
-  for (const auto& [key, value] : variables) names.push_back(key);
-  std::string hint;
-  if (auto nearest = Nearest(name, names)) {
-    hint = fmt::format("did you mean '${{{}}}'? ", *nearest);
-  } else {
-    std::erase_if(names, [](const std::string& one) { return one.starts_with("DTRUN_"); });
-    hint = fmt::format("known are {} and dtrun's own; ", fmt::join(names, ", "));
-  }
-  return MakeError(DTRUN_INVALID_ARGUMENT,
-                   "unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program", name,
-                   hint);
-}
-
-}  // namespace
 
 Result<std::string> Expand(std::string_view text, const ProcessVariables& variables) {
   std::string out;

@@ -123,6 +123,20 @@ void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds 
   ::poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
 }
 
+bool IsThere(const Process& process) {
+  const auto now = ReadProcess(process.pid);
+  return now && now->start == process.start;
+}
+
+bool LookAtProc() {
+  const std::string status = '\n' + ReadKernelFile("/proc/self/status");
+  const auto at = status.find("\nNSpid:");
+  if (at == std::string::npos) return ::access("/proc/self/status", R_OK) == 0;  // kernel without NSpid
+  std::istringstream numbers(status.substr(at + 7, status.find('\n', at + 1) - at - 7));
+  pid_t pid = 0, inner = 0;
+  return numbers >> pid && pid == ::getpid() && !(numbers >> inner);
+}
+
 }  // namespace
 
 std::optional<Process> ReadProcess(pid_t pid) {
@@ -153,24 +167,6 @@ std::optional<Process> ReadProcess(pid_t pid) {
   process.last_processor = static_cast<int>(field(39));
   return rest ? std::optional(process) : std::nullopt;
 }
-
-namespace {
-
-bool IsThere(const Process& process) {
-  const auto now = ReadProcess(process.pid);
-  return now && now->start == process.start;
-}
-
-bool LookAtProc() {
-  const std::string status = '\n' + ReadKernelFile("/proc/self/status");
-  const auto at = status.find("\nNSpid:");
-  if (at == std::string::npos) return ::access("/proc/self/status", R_OK) == 0;  // kernel without NSpid
-  std::istringstream numbers(status.substr(at + 7, status.find('\n', at + 1) - at - 7));
-  pid_t pid = 0, inner = 0;
-  return numbers >> pid && pid == ::getpid() && !(numbers >> inner);
-}
-
-}  // namespace
 
 bool ProcIsOurs() {
   static const bool ours = LookAtProc();
