@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/base/timer.h"
-#include "core/membership/agent_shell.h"
 #include "core/membership/cluster.h"
 #include "core/membership/remote_host.h"
+#include "core/membership/remote_shell.h"
 #include "core/plan/hosts.h"
 #include "core/process/user_signals.h"
 #include "core/protocol/listener.h"
