@@ -56,7 +56,6 @@ struct Interface {
   bool carrier = false;  // has a link
   int mtu = 0;
   std::int64_t speed_mbps = 0;  // 0: not reported by the driver
-  int numa = -1;                // -1: unknown
   std::string rdma;             // "mlx5_0:1" when the same port does RDMA; else empty
   bool default_route = false;
   std::vector<Address> addresses;  // in the kernel's order

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,12 +67,6 @@ std::int64_t SpeedOf(int socket, const std::string& name) {
   return std::max<std::int32_t>(speed, 0);
 }
 
-int NumaOf(const std::string& bus) {
-  std::ifstream file("/sys/bus/pci/devices/" + bus + "/numa_node");
-  int node = -1;
-  return file >> node ? node : -1;
-}
-
 Interface Describe(rtnl_link* link, int ethtool) {
   Interface out;
   const unsigned flags = rtnl_link_get_flags(link);
@@ -87,7 +80,6 @@ Interface Describe(rtnl_link* link, int ethtool) {
   out.carrier = out.up && (flags & IFF_RUNNING) != 0;
   out.mtu = static_cast<int>(rtnl_link_get_mtu(link));
   out.speed_mbps = SpeedOf(ethtool, out.name);
-  out.numa = NumaOf(bus);
   out.rdma = RdmaPortOf("/sys", out.name, bus);
   return out;
 }

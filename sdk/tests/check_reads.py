@@ -22,7 +22,6 @@ PLACES = {
     "core/comm/shm/memory.cc": "/proc/PID/fd, and its kind is checked",
     "core/contract/mapping.cc": "the flight recorder, a memfd of the agent",
     "core/hosts/this_machine.cc": "/proc",
-    "core/network/read_interfaces.cc": "/sys",
     "core/node/guard.cc": "/dev/null",
     "core/node/host_resources.cc": "/proc",
     "core/output/backlog.cc": "its own file in the runtime folder",
