@@ -29,12 +29,13 @@ void Attempt::Connect(const Tcp::endpoint& endpoint, Nanoseconds limit) {
     });
   }
   CloseOnExec(connection_->socket());
-  connection_->socket().async_connect(endpoint, Guarded([](Attempt& self, const error_code& error) {
-                                        if (error) return self.Miss(error.message());
-                                        self.connected_ = true;
-                                        self.connection_->Name();
-                                        self.Handshake();
-                                      }));
+  connection_->socket().async_connect(endpoint, [self = shared_from_this()](const error_code& error) {
+    if (self->over_) return;
+    if (error) return self->Miss(error.message());
+    self->connected_ = true;
+    self->connection_->Name();
+    self->Handshake();
+  });
 }
 
 void Attempt::Take(UniqueFd stream, Nanoseconds limit) {
@@ -52,9 +53,10 @@ void Attempt::Limit() {
 }
 
 void Attempt::Handshake() {
-  connection_->Handshake(asio::ssl::stream_base::client, Guarded([](Attempt& self, const error_code& error) {
-                           self.HandleHandshake(error);
-                         }));
+  connection_->Handshake(asio::ssl::stream_base::client,
+                         [self = shared_from_this()](const error_code& error) {
+                           if (!self->over_) self->HandleHandshake(error);
+                         });
 }
 
 void Attempt::HandleHandshake(const error_code& error) {
@@ -79,9 +81,9 @@ void Attempt::HandleHandshake(const error_code& error) {
 
 void Attempt::SayHello(const Hello& hello) {
   Limit();
-  connection_->Write(Encode(hello), Guarded([](Attempt& self, const error_code& error) {
-                       if (error) self.Miss(error.message());
-                     }));
+  connection_->Write(Encode(hello), [self = shared_from_this()](const error_code& error) {
+    if (error && !self->over_) self->Miss(error.message());
+  });
   connection_->ReadFrame([self = shared_from_this()](const Result<std::string_view>& frame) {
     if (self->over_) return;
     if (!frame) return self->Miss(frame.error().text);
@@ -114,13 +116,6 @@ void Attempt::Miss(std::string why, dtrun_status code) {
   const auto events = std::exchange(events_, {});
   Drop();
   events.failed(*this, {code, std::move(why)});
-}
-
-std::function<void(const error_code&)> Attempt::Guarded(
-    std::function<void(Attempt&, const error_code&)> next) {
-  return [self = shared_from_this(), next = std::move(next)](const error_code& error) {
-    if (!self->over_) next(*self, error);
-  };
 }
 
 }  // namespace dtrun::protocol

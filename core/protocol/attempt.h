@@ -53,7 +53,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void HandleHandshake(const error_code& error);
   void HandleAnswer(std::string_view frame);
   void Miss(std::string why, dtrun_status code = DTRUN_REMOTE_FAILURE);
-  std::function<void(const error_code&)> Guarded(std::function<void(Attempt&, const error_code&)> next);
 
   const std::string target_;
   const std::string job_;
