@@ -133,9 +133,7 @@ std::string HostsOf(const Answer& answer, const std::vector<int>& ranks) {
     if (const RankNow* const process = answer.Find(rank)) hosts.insert(process->host);
   }
   if (all.size() < 2 || hosts.size() > 4) return "";
-  std::string text = " on ";
-  for (const std::string& host : hosts) text += (text.size() == 4 ? "" : ", ") + host;
-  return text;
+  return fmt::format(" on {}", fmt::join(hosts, ", "));
 }
 
 }  // namespace

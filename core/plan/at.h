@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/spec/job_spec.h"
@@ -16,9 +17,9 @@ std::string PlacePrefix(const spec::AnyField& field);
 Error At(const spec::AnyField& field, const Error& error);
 Error At(const spec::AnyField& field, std::string text);
 template <class... Args>
-Error At(const spec::AnyField& field, fmt::format_string<const Args&...> text,
-         const Args&... args) requires(sizeof...(Args) > 0) {
-  return At(field, fmt::format(text, args...));
+Error At(const spec::AnyField& field, fmt::format_string<Args...> text,
+         Args&&... args) requires(sizeof...(Args) > 0) {
+  return At(field, fmt::format(text, std::forward<Args>(args)...));
 }
 // The same for the entry `name` in a table of strings.
 Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name,

@@ -23,14 +23,10 @@ std::string PlaceOf(const spec::AnyField& field) {
 
 Error UnknownHost(const spec::JobSpec& spec, const std::string& name, const std::vector<Host>& hosts) {
   std::vector<std::string> names;
-  std::string list;
-  for (const Host& host : hosts) {
-    names.push_back(host.name);
-    list += (list.empty() ? "" : ", ") + host.name;
-  }
+  for (const Host& host : hosts) names.push_back(host.name);
   const auto nearest = Nearest(name, names);
-  return At(spec.network.interface_on, "'{}' is not a host of this job, which has {}{}", name, list,
-            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "");
+  return At(spec.network.interface_on, "'{}' is not a host of this job, which has {}{}", name,
+            fmt::join(names, ", "), nearest ? fmt::format("; did you mean '{}'?", *nearest) : "");
 }
 
 }  // namespace

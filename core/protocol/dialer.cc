@@ -243,8 +243,6 @@ class Dialer::Search : public std::enable_shared_from_this<Search> {
   }
 
   void GiveUp() {
-    std::string names;
-    for (const std::string& name : options_.names) names += (names.empty() ? "" : ", ") + name;
     if (last_error_.empty()) {
       LosePatience();
       last_error_ = trouble_.Line();
@@ -252,7 +250,8 @@ class Dialer::Search : public std::enable_shared_from_this<Search> {
     Fail({DTRUN_TIMEOUT,
           fmt::format("could not join the root at {} port {} within {}, {} tries; last error: {}; check that "
                       "the root runs, and that this host reaches it under that name and port",
-                      names, options_.port, FormatDuration(options_.deadline), tries_, last_error_)});
+                      fmt::join(options_.names, ", "), options_.port, FormatDuration(options_.deadline),
+                      tries_, last_error_)});
   }
 
   void Fail(const Error& error) {
