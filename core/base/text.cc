@@ -32,6 +32,12 @@ std::string Indented(std::string_view text, std::string_view indent) {
   return out;
 }
 
+std::string ReplaceAll(std::string text, std::string_view what, std::string_view with) {
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+  return text;
+}
+
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1)) {

@@ -43,6 +43,9 @@ std::string Lowercase(std::string_view text);
 // Adds `indent` before every line but the first.
 std::string Indented(std::string_view text, std::string_view indent);
 
+// `text` with each `what`, which is not empty, replaced.
+std::string ReplaceAll(std::string text, std::string_view what, std::string_view with);
+
 // The pieces between separators, including empty ones: one more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/own_file.h"
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 #include "core/output/file_write.h"
 #include "core/verdict/verdict.h"
 
@@ -18,12 +19,7 @@ namespace dtrun::job {
 namespace {
 
 // "⟦store⟧" -> "store"
-std::string NameOf(std::string token) {
-  for (const std::string_view bracket : {"⟦", "⟧"}) {
-    if (const auto at = token.find(bracket); at != std::string::npos) token.erase(at, bracket.size());
-  }
-  return token;
-}
+std::string NameOf(const std::string& token) { return ReplaceAll(ReplaceAll(token, "⟦", ""), "⟧", ""); }
 
 Json EnvironmentJson(const std::vector<std::string>& environment) {
   std::map<std::string, std::string> sorted;

@@ -105,13 +105,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTime = "{time}";
 constexpr int kMostRunsPerSecond = 10000;
 
-std::string Replace(std::string text, std::string_view what, std::string_view with) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
-
 Error Refuse(const fs::path& dir, std::string_view cause) {
   return MakeError(DTRUN_SYSTEM,
                    "cannot create the run directory '{}': {}; set logs.dir to a folder you "
@@ -207,19 +200,19 @@ Status RemoveRun(const fs::path& run) {
 
 std::string ShownIn(std::string text, const std::string& folder) {
   const std::string shown = options::ShownPath(folder);
-  text = Replace(std::move(text), "(all of it: " + folder + "/rank-", "(all of it: rank-");
-  return shown == folder ? text : Replace(std::move(text), folder, shown);
+  text = ReplaceAll(std::move(text), "(all of it: " + folder + "/rank-", "(all of it: rank-");
+  return shown == folder ? text : ReplaceAll(std::move(text), folder, shown);
 }
 
 Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job, Time now, mode_t mode) {
-  const std::string named = Replace(pattern, "{job}", job);
+  const std::string named = ReplaceAll(pattern, "{job}", job);
   const bool timed = named.find(kTime) != std::string::npos;
   const std::string stamp =
       fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
   RunDir run;
   run.mode_ = mode;
   for (int attempt = 1; attempt <= kMostRunsPerSecond; ++attempt) {
-    run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
+    run.path_ = ReplaceAll(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
     if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
     if (!run.path_.has_filename()) return Refuse(run.path_, "it is the root of all folders");
     const fs::path runs = FolderOfAllRuns(pattern);

@@ -10,6 +10,7 @@
 #include "core/base/endpoint.h"
 #include "core/base/number.h"
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
@@ -34,9 +35,7 @@ constexpr std::size_t kMostMissingNamed = 8;
 constexpr std::chrono::seconds kSilence{2};
 
 std::string Without(std::string text, const std::string& name) {
-  if (name.empty()) return text;
-  for (auto at = text.find(name); at != text.npos; at = text.find(name, at)) text.erase(at, name.size());
-  return text;
+  return name.empty() ? text : ReplaceAll(std::move(text), name, "");
 }
 
 }  // namespace

@@ -16,12 +16,7 @@ namespace dtrun::plan {
 namespace {
 
 std::string ReplaceTokens(std::string text, const std::map<std::string, std::string>& tokens) {
-  for (const auto& [token, value] : tokens) {
-    for (std::size_t at = text.find(token); at != std::string::npos;
-         at = text.find(token, at + value.size())) {
-      text.replace(at, token.size(), value);
-    }
-  }
+  for (const auto& [token, value] : tokens) text = ReplaceAll(std::move(text), token, value);
   return text;
 }
 
