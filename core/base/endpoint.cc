@@ -19,8 +19,6 @@ namespace {
 constexpr int kHighestPort = 65535;
 constexpr std::size_t kMostPortDigits = 5;
 
-Error NoHost(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
 bool ZoneCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-' || c == '_'; }
 
 std::atomic<int> first_port{0}, last_port{0};
@@ -42,14 +40,15 @@ Result<HostParts> SplitHost(std::string_view text) {
   HostParts parts;
   if (rest.starts_with('[')) {
     const std::size_t close = rest.find(']');
-    if (close == rest.npos) return NoHost(fmt::format("'{}' lacks the closing ']'", text));
+    if (close == rest.npos) return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' lacks the closing ']'", text);
     const std::string_view address = rest.substr(1, close - 1), after = rest.substr(close + 1);
     if (!IsIpv6(address)) {
-      return NoHost(
-          fmt::format("'{}': '{}' is not an IPv6 address; only those are in brackets", text, address));
+      return Error::Of(DTRUN_INVALID_ARGUMENT,
+                       "'{}': '{}' is not an IPv6 address; only those are in brackets", text, address);
     }
     if (!after.empty() && after.front() != ':') {
-      return NoHost(fmt::format("'{}' has '{}' after ']'; write '{}[{}]:4'", text, after, user, address));
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' has '{}' after ']'; write '{}[{}]:4'", text, after, user,
+                       address);
     }
     parts = {user + std::string(address), {}, true};
     if (!after.empty()) parts.after = after.substr(1);
@@ -62,10 +61,10 @@ Result<HostParts> SplitHost(std::string_view text) {
     return parts;
   }
   if (!IsIpv6(rest)) {
-    return NoHost(
-        fmt::format("'{}' has several colons and is not an IPv6 address, which is in brackets before a "
-                    "colon: '[fe80::1]:4'",
-                    text));
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
+                     "'{}' has several colons and is not an IPv6 address, which is in brackets before a "
+                     "colon: '[fe80::1]:4'",
+                     text);
   }
   parts.host = text;
   return parts;
@@ -74,14 +73,15 @@ Result<HostParts> SplitHost(std::string_view text) {
 Result<Endpoint> ParseEndpoint(std::string_view text, int least) {
   const Result<HostParts> parts = SplitHost(text);
   if (!parts) return parts.error();
-  if (parts->host.empty()) return NoHost(fmt::format("'{}' has no host before its colon", text));
+  if (parts->host.empty())
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' has no host before its colon", text);
   Endpoint endpoint{parts->host, {}};
   if (!parts->after) return endpoint;
   const std::string& digits = *parts->after;
   if (digits.size() <= kMostPortDigits && IsDigits(digits)) endpoint.port = NumberOf<int>(digits);
   if (endpoint.port && *endpoint.port >= least && *endpoint.port <= kHighestPort) return endpoint;
-  return NoHost(
-      fmt::format("'{}' has no port from {} to {} after its last colon", text, least, kHighestPort));
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' has no port from {} to {} after its last colon", text, least,
+                   kHighestPort);
 }
 
 std::string Bracketed(const std::string& host) {
@@ -101,8 +101,8 @@ Result<PortRange> ParsePortRange(const std::string& text) {
     range.last = NumberOf<int>(rest.substr(1)).value_or(0);
     if (range.first >= 1 && range.first <= range.last && range.last <= 65535) return range;
   }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' is not a range of ports; write FIRST-LAST, such as 40000-40100", text)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' is not a range of ports; write FIRST-LAST, such as 40000-40100", text);
 }
 
 std::string ToText(const PortRange& range) {
@@ -140,9 +140,10 @@ int BindInRange(int socket, const sockaddr* address, socklen_t size) {
 Error NoFreePort(std::string_view action, int number) {
   const PortRange range = UsedPortRange();
   if (number != EADDRINUSE || range.last == 0) return Error::System(action, number);
-  return Error{DTRUN_SYSTEM, fmt::format("{}: every port of cluster.port_range ({}) is taken; give it more "
-                                         "ports, or end what has them (`ss -ltnp`)",
-                                         action, ToText(range))};
+  return Error::Of(DTRUN_SYSTEM,
+                   "{}: every port of cluster.port_range ({}) is taken; give it more "
+                   "ports, or end what has them (`ss -ltnp`)",
+                   action, ToText(range));
 }
 
 }  // namespace dtrun

@@ -37,6 +37,11 @@ struct Error {
   // `action` is the operation that failed ("open '/x/y'"); the text becomes "open '/x/y': no such
   // file or directory". `number` is an errno value.
   static Error System(std::string_view action, int number);
+  // With a formatted text: Of(DTRUN_NOT_FOUND, "there is no file '{}'", name).
+  template <class... Args>
+  static Error Of(dtrun_status code, fmt::format_string<Args...> format, Args&&... args) {
+    return Error{code, fmt::format(format, std::forward<Args>(args)...)};
+  }
 
   // "comm.timeout"; without an id the name of the code, such as "timeout".
   std::string_view Id() const;

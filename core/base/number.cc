@@ -110,8 +110,8 @@ Result<Nanoseconds> ParseDuration(std::string_view text) {
       return Nanoseconds(std::llround(ns));
     }
   }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' is not a duration; write a number and a unit: 500ms, 60s, 2m, 1h", text)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' is not a duration; write a number and a unit: 500ms, 60s, 2m, 1h", text);
 }
 
 Result<std::uint64_t> ParseBytes(std::string_view text) {
@@ -129,8 +129,8 @@ Result<std::uint64_t> ParseBytes(std::string_view text) {
       scale *= 1024;
     }
   }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' is not a size; write a number and a unit: 64, 64K, 8MiB, 1G", text)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' is not a size; write a number and a unit: 64, 64K, 8MiB, 1G",
+                   text);
 }
 
 std::string DurationMeant(std::string_view text) {

@@ -94,12 +94,11 @@ Result<UniqueFd> AppendToOwnFileAt(int folder, const fs::path& file, mode_t mode
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Cannot("look at", file, errno);
   if (!S_ISREG(info.st_mode)) {
-    return Error{DTRUN_SYSTEM,
-                 fmt::format("cannot write '{}': it is not a regular file; remove it", file.string())};
+    return Error::Of(DTRUN_SYSTEM, "cannot write '{}': it is not a regular file; remove it", file.string());
   }
   if (info.st_nlink > 1) {
-    return Error{DTRUN_SYSTEM, fmt::format("cannot write '{}': it is a file with another name too; remove it",
-                                           file.string())};
+    return Error::Of(DTRUN_SYSTEM, "cannot write '{}': it is a file with another name too; remove it",
+                     file.string());
   }
   SetMode(fd.get(), mode);
   return fd;
@@ -129,17 +128,15 @@ Status WriteNamedFile(const fs::path& file, std::string_view content) {
   const fs::path whole = fs::absolute(file);
   const std::string name = whole.filename().string();
   const Result<UniqueFd> folder = OpenFolder(whole.parent_path());
-  if (!folder)
-    return Error{DTRUN_SYSTEM, fmt::format("cannot write '{}': {}", file.string(), folder.error().text)};
+  if (!folder) return Error::Of(DTRUN_SYSTEM, "cannot write '{}': {}", file.string(), folder.error().text);
   const bool shared = OthersMayWrite(folder->get());
   const auto trap = [&](const struct stat& info) {
     const bool strange = IsStranger(info.st_uid, true);
-    return Error{
+    return Error::Of(
         DTRUN_SYSTEM,
-        fmt::format(
-            "cannot write '{}': it is a {} {}, where others may write; remove it, or name another file",
-            file.string(), S_ISLNK(info.st_mode) ? "link" : "file",
-            strange ? fmt::format("of user {}", info.st_uid) : "with another name too")};
+        "cannot write '{}': it is a {} {}, where others may write; remove it, or name another file",
+        file.string(), S_ISLNK(info.st_mode) ? "link" : "file",
+        strange ? fmt::format("of user {}", info.st_uid) : "with another name too");
   };
   struct stat info {};
   const bool link =
@@ -205,11 +202,10 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
     errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR;
     if (!S_ISLNK(info.st_mode) || ++links > kMostLinks) return cannot(at / name);
     if (IsStranger(info.st_uid, true) && OthersMayWrite(here.get())) {
-      return Error{
-          DTRUN_SYSTEM,
-          fmt::format("'{}' is a symbolic link of user {} in a folder that others can write to, and is not "
-                      "followed: remove it",
-                      (at / name).string(), info.st_uid)};
+      return Error::Of(DTRUN_SYSTEM,
+                       "'{}' is a symbolic link of user {} in a folder that others can write to, and is not "
+                       "followed: remove it",
+                       (at / name).string(), info.st_uid);
     }
     std::array<char, PATH_MAX> target;
     const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
@@ -274,9 +270,8 @@ Result<UniqueFd> EnterFolderAt(int folder, const fs::path& shown, const std::str
   }
   struct stat info {};
   (void)::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
-  return Error{DTRUN_SYSTEM,
-               fmt::format("cannot make the folder '{}': there is a {} of user {}; remove it",
-                           (shown / name).string(), S_ISLNK(info.st_mode) ? "link" : "file", info.st_uid)};
+  return Error::Of(DTRUN_SYSTEM, "cannot make the folder '{}': there is a {} of user {}; remove it",
+                   (shown / name).string(), S_ISLNK(info.st_mode) ? "link" : "file", info.st_uid);
 }
 
 namespace {

@@ -66,10 +66,10 @@ Error PortInUse(int port) {
   const std::string who = holder            ? fmt::format("process {} ({})", holder->pid, holder->program)
                           : sockets.empty() ? "a socket that does not listen yet, such as another dtrun job"
                                             : "a process of another user or container";
-  return Error{DTRUN_BUSY,
-               fmt::format("port {} is in use by {}; end it, choose another port, or let dtrun choose "
-                           "by leaving the port unset",
-                           port, who)};
+  return Error::Of(DTRUN_BUSY,
+                   "port {} is in use by {}; end it, choose another port, or let dtrun choose "
+                   "by leaving the port unset",
+                   port, who);
 }
 
 std::string ProgramListeningOn(int port) {

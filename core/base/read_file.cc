@@ -41,9 +41,8 @@ Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file) {
   // It may lead to what its owner could not read.
   struct stat link {};
   if (::lstat(file.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && IsStranger(link.st_uid)) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("'{}' is a link of another user; name the file that it leads to", file.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "'{}' is a link of another user; name the file that it leads to", file.string());
   }
   UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
@@ -57,8 +56,8 @@ Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file) {
   if (opened && ::fstat(opened.get(), &status) != 0)
     return Error::System(fmt::format("read '{}'", file.string()), errno);
   if (S_ISREG(status.st_mode)) return opened;
-  return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' is {}, where an ordinary file is expected",
-                                                      file.string(), KindOf(status.st_mode))};
+  return Error::Of(DTRUN_FAILED_PRECONDITION, "'{}' is {}, where an ordinary file is expected", file.string(),
+                   KindOf(status.st_mode));
 }
 
 Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std::size_t most) {
@@ -69,8 +68,8 @@ Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std:
   const bool fits = ::fstat(opened->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) <= most;
   std::string text = fits ? ReadFirst(*opened, most + 1) : std::string();
   if (fits && text.size() <= most) return text;
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is larger than {}, the most that dtrun reads of it",
-                                                   file.string(), FormatBytes(most))};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' is larger than {}, the most that dtrun reads of it",
+                   file.string(), FormatBytes(most));
 }
 
 std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most) {

@@ -152,10 +152,10 @@ Captures FactsBeside(const std::filesystem::path& file) {
 }
 
 Error NoLog(const std::filesystem::path& file, std::string_view what) {
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' is {}; name a file with the text of the failure, or pipe the text into "
-                           "'dtrun explain -'",
-                           file.string(), what)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' is {}; name a file with the text of the failure, or pipe the text into "
+                   "'dtrun explain -'",
+                   file.string(), what);
 }
 
 // Recent cause, then recent symptom, then anything old.
@@ -184,9 +184,9 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
   if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
   if (source == LogSource::kRunLog && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("'{}' is not the log that dtrun has written: something else has taken its place",
-                             file.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "'{}' is not the log that dtrun has written: something else has taken its place",
+                     file.string());
   }
   if (source == LogSource::kUserPath && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
     return NoLog(file, "a device");

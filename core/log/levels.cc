@@ -22,10 +22,10 @@ std::optional<Level> LevelNamed(std::string_view text) {
 }
 
 Error NotALevel(std::string_view text, std::string_view part) {
-  return {DTRUN_INVALID_ARGUMENT,
-          fmt::format("'{}' in '{}' is no level: expected debug, info, warn, error or off, or a part and its "
-                      "level such as node=debug",
-                      Shortened(part), Shortened(text))};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' in '{}' is no level: expected debug, info, warn, error or off, or a part and its "
+                   "level such as node=debug",
+                   Shortened(part), Shortened(text));
 }
 
 }  // namespace

@@ -242,8 +242,8 @@ Result<Options> ParseOptions(const char* levels, const char* format) {
   options.levels = *std::move(parsed);
   const std::string_view form = format == nullptr ? "" : format;
   if (!form.empty() && form != "text" && form != "json")
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("DTRUN_LOG_FORMAT is '{}'; expected text or json", Shortened(form))};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "DTRUN_LOG_FORMAT is '{}'; expected text or json",
+                     Shortened(form));
   options.json = form == "json";
   return options;
 }

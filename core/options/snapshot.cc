@@ -50,7 +50,7 @@ Json DataToJson(const Data& data) {
 }
 
 Error Malformed(std::string_view what) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("options snapshot: {}", what)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "options snapshot: {}", what);
 }
 
 bool IsTexts(const Json& json) {

@@ -17,7 +17,7 @@ constexpr std::size_t kShown = 60;
 std::size_t SizeAt(std::string_view text, std::size_t at) { return FirstCharacter(text.substr(at)).size; }
 
 Error Wrong(std::string_view text, std::string what) {
-  return {DTRUN_INVALID_ARGUMENT, fmt::format("in the path {}, {}", QuoteShort(text), what)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "in the path {}, {}", QuoteShort(text), what);
 }
 
 }  // namespace

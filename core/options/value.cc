@@ -16,8 +16,8 @@ namespace dtrun::options {
 namespace {
 
 Error Expected(const Spec& spec, std::string_view found) {
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("expected {}; found {}", ExpectedText(spec), spec.secret ? "(secret)" : found)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "expected {}; found {}", ExpectedText(spec),
+                   spec.secret ? "(secret)" : found);
 }
 
 std::vector<std::string> SplitList(std::string_view text) {
@@ -100,8 +100,8 @@ Status CheckRange(const Spec& spec, const Data& data) {
     if (!text) continue;
     const Data bound = Read(spec, *text, {});
     if (bound.index() != 2 && bound.index() != 3) {
-      return Error{DTRUN_INTERNAL, fmt::format("the bound {} of {} is not a {}; this is a defect of the {}",
-                                               Quote(*text), spec.key, TypeText(spec), spec.reader)};
+      return Error::Of(DTRUN_INTERNAL, "the bound {} of {} is not a {}; this is a defect of the {}",
+                       Quote(*text), spec.key, TypeText(spec), spec.reader);
     }
     const int order = Compare(data, bound);
     if (lower ? order < 0 : order > 0) return Expected(spec, Format(spec, data));
@@ -132,9 +132,8 @@ Status CheckNames(const Spec& spec, const Data& data) {
 Status CheckClean(const std::string& text) {
   const std::size_t at = FindInvalidUtf8(text);
   if (at != text.npos) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("expected UTF-8; found byte 0x{:02x} at offset {}",
-                             static_cast<unsigned>(static_cast<unsigned char>(text[at])), at)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "expected UTF-8; found byte 0x{:02x} at offset {}",
+                     static_cast<unsigned>(static_cast<unsigned char>(text[at])), at);
   }
   if (text.find('\0') == text.npos) return {};
   return Error{DTRUN_INVALID_ARGUMENT, "expected text without a NUL character; found one"};
@@ -155,9 +154,8 @@ Status CheckTexts(const Data& data) {
         wrong.push_back(fmt::format("the name {} has a '='", QuoteShort(name)));
     }
     if (!wrong.empty()) {
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("expected names of one or more characters without '='; {}", fmt::join(wrong, "; "))};
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "expected names of one or more characters without '='; {}",
+                       fmt::join(wrong, "; "));
     }
     for (const auto& [name, text] : *map) {
       if (Status status = CheckClean(name); !status) return status;

@@ -164,17 +164,15 @@ Status CallMember(const Plugin& launcher, const dtrun_options& options, const st
   status = call(instance, &error);
   launcher.table().shutdown(instance);
   if (!wrong.empty()) {
-    return Error{
-        DTRUN_INTERNAL,
-        fmt::format("{} gave an impossible answer: {}; report it to the plugin's author", who, wrong)};
+    return Error::Of(DTRUN_INTERNAL, "{} gave an impossible answer: {}; report it to the plugin's author",
+                     who, wrong);
   }
   if (status != DTRUN_OK) return Explained(status, error, who);
   return {};
 }
 
 Error LacksMember(const Plugin& launcher, const char* member) {
-  return Error{DTRUN_UNSUPPORTED,
-               fmt::format("launcher '{}' has no '{}'", TypedForm(launcher.file().name), member)};
+  return Error::Of(DTRUN_UNSUPPORTED, "launcher '{}' has no '{}'", TypedForm(launcher.file().name), member);
 }
 
 }  // namespace

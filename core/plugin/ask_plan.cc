@@ -175,9 +175,8 @@ void Fill(const LaunchJob& from, JobView* view) {
 Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job,
                            const SendPart& send) {
   if (launcher.launcher().plan == nullptr) {
-    return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("launcher '{}' cannot plan processes; choose another launcher.name",
-                             TypedForm(launcher.file().name))};
+    return Error::Of(DTRUN_UNSUPPORTED, "launcher '{}' cannot plan processes; choose another launcher.name",
+                     TypedForm(launcher.file().name));
   }
   JobView view{};
   Fill(job, &view);
@@ -199,9 +198,8 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   if (collector.out_of_memory) throw std::bad_alloc();  // whatever the plugin returned
   if (status != DTRUN_OK && collector.wrong.empty()) return Explained(status, error, who);
   if (collector.wrong.empty()) return std::move(collector.plan);
-  return Error{DTRUN_INTERNAL,
-               fmt::format("{} planned an impossible process: {}; report it to the plugin's author", who,
-                           collector.wrong)};
+  return Error::Of(DTRUN_INTERNAL, "{} planned an impossible process: {}; report it to the plugin's author",
+                   who, collector.wrong);
 }
 
 }  // namespace dtrun::plugin

@@ -32,9 +32,8 @@ Result<File> Inspect(File file) {
                          error.value());
   }
   if (!fs::is_regular_file(real, error)) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} plugin '{}' is not a regular file; name a shared object",
-                             KindText(file.kind), Printable(real.string()))};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "{} plugin '{}' is not a regular file; name a shared object",
+                     KindText(file.kind), Printable(real.string()));
   }
   if (Status status = CheckPermissions(file.path, &file.warnings); !status) return std::move(status).error();
   std::sort(file.warnings.begin(), file.warnings.end());
@@ -47,13 +46,13 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
   const std::string wanted = fmt::format("libdtrun_{}_<name>.so", KindText(kind));
   const auto parsed = ParseFileName(path.filename().string());
   if (!parsed || parsed->first != kind) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' does not have the file name of a {} plugin; it must be named {}",
-                             Printable(path.string()), KindText(kind), wanted)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
+                     "'{}' does not have the file name of a {} plugin; it must be named {}",
+                     Printable(path.string()), KindText(kind), wanted);
   }
   if (!Exists(path)) {
-    return Error{DTRUN_NOT_FOUND, fmt::format("{} plugin '{}' does not exist; check the path", KindText(kind),
-                                              Printable(path.string()))};
+    return Error::Of(DTRUN_NOT_FOUND, "{} plugin '{}' does not exist; check the path", KindText(kind),
+                     Printable(path.string()));
   }
   return Inspect(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
 }
@@ -101,8 +100,8 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
   if (other != nullptr) text += fmt::format("\n  there is a {} of that name", other);
   const std::string_view hint = kind == Kind::kLauncher ? HintOf(name) : "";
   if (!hint.empty())
-    return {DTRUN_NOT_FOUND,
-            fmt::format("{}\n  {}\n  launcher plugins that exist: {}", text, hint, fmt::join(names, ", "))};
+    return Error::Of(DTRUN_NOT_FOUND, "{}\n  {}\n  launcher plugins that exist: {}", text, hint,
+                     fmt::join(names, ", "));
   if (const auto near = Nearest(TypedForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
   if (kind == Kind::kBackend && name == "shm") {
     text +=
@@ -128,14 +127,12 @@ Status CheckName(const std::string& text, std::string_view otherwise) {
   if (IsName(text)) return {};
   const std::string lower = Lowercase(text);
   if (IsName(lower)) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is not a plugin name; did you mean '{}'?", text, lower)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' is not a plugin name; did you mean '{}'?", text, lower);
   }
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
-                  "with a letter; {}",
-                  text, otherwise)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
+                   "with a letter; {}",
+                   text, otherwise);
 }
 
 Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<Folder>& folders) {

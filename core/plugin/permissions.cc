@@ -54,33 +54,32 @@ Status Check(const fs::path& place, const struct stat& info, bool shared,
   const bool folder = S_ISDIR(info.st_mode), link = S_ISLNK(info.st_mode);
   const char* what = folder ? "folder" : link ? "link" : "file";
   if (IsStranger(info.st_uid, shared)) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("the {} '{}' belongs to user {}, who is neither root nor you (user {}), and could "
-                    "change the plugin; install a copy of your own, or run: chown {}{} '{}'",
-                    what, place.string(), info.st_uid, ::geteuid(), link ? "-h " : "", ::geteuid(),
-                    place.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "the {} '{}' belongs to user {}, who is neither root nor you (user {}), and could "
+                     "change the plugin; install a copy of your own, or run: chown {}{} '{}'",
+                     what, place.string(), info.st_uid, ::geteuid(), link ? "-h " : "", ::geteuid(),
+                     place.string());
   }
   const bool sticky = folder && (info.st_mode & S_ISVTX) != 0;
   if (link || sticky) return {};
   if ((info.st_mode & S_IWOTH) != 0) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the {} '{}' can be written by every user (mode {:04o}); run: chmod o-w '{}'",
-                             what, place.string(), info.st_mode & 07777u, place.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "the {} '{}' can be written by every user (mode {:04o}); run: chmod o-w '{}'", what,
+                     place.string(), info.st_mode & 07777u, place.string());
   }
   const Result<std::string> writer = WriterByList(place, info);
   if (!writer) return writer.error();
   if (!writer->empty()) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the {} '{}' may be written by {}, by its access list; run: setfacl -b '{}'",
-                             what, place.string(), *writer, place.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "the {} '{}' may be written by {}, by its access list; run: setfacl -b '{}'", what,
+                     place.string(), *writer, place.string());
   }
   const bool by_group = (info.st_mode & S_IWGRP) != 0;
   if (by_group && IsStrangeGroup(info.st_gid)) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the {} '{}' may be written by group {}, which is not your own (group {}); run: "
-                             "chmod g-w '{}'",
-                             what, place.string(), info.st_gid, ::getegid(), place.string())};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "the {} '{}' may be written by group {}, which is not your own (group {}); run: "
+                     "chmod g-w '{}'",
+                     what, place.string(), info.st_gid, ::getegid(), place.string());
   }
   if (by_group && warnings != nullptr) {
     warnings->push_back(fmt::format("the {} '{}' may be written by group {}; to stop that: chmod g-w '{}'",

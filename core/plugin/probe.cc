@@ -268,11 +268,11 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
   const int status = End();
   if (!line) {
     if (stopped_by != 0) {
-      return Error{DTRUN_TIMEOUT,
-                   fmt::format("{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and was not "
-                               "resumed within {}; find out what stopped it, and start again",
-                               KindText(file.kind), file.path.string(), number, SignalText(stopped_by), doing,
-                               FormatDuration(limit))};
+      return Error::Of(DTRUN_TIMEOUT,
+                       "{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and was not "
+                       "resumed within {}; find out what stopped it, and start again",
+                       KindText(file.kind), file.path.string(), number, SignalText(stopped_by), doing,
+                       FormatDuration(limit));
     }
     if (line.error().code != DTRUN_TIMEOUT) return Failed(line.error().code, line.error().text);
     return Failed(DTRUN_TIMEOUT, fmt::format("gave no answer in {} while {}", FormatDuration(limit), doing));
@@ -284,11 +284,11 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
                               doing));
   }
   if (WIFSIGNALED(status) && !IsFault(WTERMSIG(status))) {
-    return Error{DTRUN_ABORTED, fmt::format("{} plugin '{}': its probe (pid {}) was killed by {} while {}, "
-                                            "by a user or because memory ran out; look in `dmesg` for the "
-                                            "out-of-memory killer, and start again",
-                                            KindText(file.kind), file.path.string(), number,
-                                            SignalText(WTERMSIG(status)), doing)};
+    return Error::Of(DTRUN_ABORTED,
+                     "{} plugin '{}': its probe (pid {}) was killed by {} while {}, "
+                     "by a user or because memory ran out; look in `dmesg` for the "
+                     "out-of-memory killer, and start again",
+                     KindText(file.kind), file.path.string(), number, SignalText(WTERMSIG(status)), doing);
   }
   if (WIFSIGNALED(status)) {
     return Failed(DTRUN_INTERNAL,

@@ -65,9 +65,8 @@ constexpr std::size_t kMostAnswerBytes = 1 << 20;  // of all of them together
 constexpr std::int32_t kMostDevices = 256;
 
 Error TooMany(const char* what) {
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("launch_info says more than {} {}; report it to the plugin's author", kMostAnswers, what)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "launch_info says more than {} {}; report it to the plugin's author", kMostAnswers, what);
 }
 
 struct Collected {
@@ -164,7 +163,7 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const LaunchRequest& requ
   plugin.table().shutdown(instance);
   if (to.refused.code != DTRUN_OK) return Error{to.refused.code, fmt::format("{}: {}", who, to.refused.text)};
   if (std::string wrong = WrongVariable(info); !wrong.empty())
-    return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};
+    return Error::Of(DTRUN_INTERNAL, "{}: {}; report it to the plugin's author", who, wrong);
   if (status == DTRUN_OK) return info;
   return Explained(status, reported, who);
 }

@@ -1,7 +1,5 @@
 #include "core/plugin/services.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <exception>
 #include <new>
@@ -35,18 +33,17 @@ dtrun_status Call(dtrun_kv* kv, dtrun_error* err, Body&& body) noexcept {
 Status CheckKey(dtrun_string key) {
   if (key.size == 0 || key.data == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "the key is empty"};
   if (key.size <= DTRUN_KV_MAX_KEY_BYTES) return {};
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("the key has {} bytes, at most {} are allowed", key.size,
-                                                   static_cast<int>(DTRUN_KV_MAX_KEY_BYTES))};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "the key has {} bytes, at most {} are allowed", key.size,
+                   static_cast<int>(DTRUN_KV_MAX_KEY_BYTES));
 }
 
 Status CheckValue(dtrun_string key, const void* value, std::uint64_t bytes) {
   if (bytes > 0 && value == nullptr) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("key '{}': the value is a null pointer", View(key))};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "key '{}': the value is a null pointer", View(key));
   }
   if (bytes <= DTRUN_KV_MAX_VALUE_BYTES) return {};
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("key '{}': the value has {} bytes, at most {} are allowed", View(key), bytes,
-                           static_cast<int>(DTRUN_KV_MAX_VALUE_BYTES))};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "key '{}': the value has {} bytes, at most {} are allowed",
+                   View(key), bytes, static_cast<int>(DTRUN_KV_MAX_VALUE_BYTES));
 }
 
 std::string_view Bytes(const void* value, std::uint64_t bytes) {
@@ -57,8 +54,7 @@ std::string_view Bytes(const void* value, std::uint64_t bytes) {
 Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_bytes) {
   if (!value) return std::move(value).error();
   void* copy = MemoryService()->allocate(nullptr, value->size(), 8);
-  if (copy == nullptr)
-    return Error{DTRUN_OUT_OF_MEMORY, fmt::format("no memory for {} bytes", value->size())};
+  if (copy == nullptr) return Error::Of(DTRUN_OUT_OF_MEMORY, "no memory for {} bytes", value->size());
   std::memcpy(copy, value->data(), value->size());
   *out_value = copy;
   *out_bytes = value->size();

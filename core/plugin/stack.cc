@@ -145,8 +145,8 @@ Status TakeSlot(Opened* opened, std::index_sequence<kSlots...>) {
   const auto free =
       std::ranges::find_if(stack.slots, [](const auto& slot) { return slot.load() == nullptr; });
   if (free == stack.slots.end())
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("{} backends are open on others, and no more can be", kMostOpen)};
+    return Error::Of(DTRUN_FAILED_PRECONDITION, "{} backends are open on others, and no more can be",
+                     kMostOpen);
   *free = opened;
   opened->slot = static_cast<std::size_t>(free - stack.slots.begin());
   kPut[opened->slot](&opened->backend);
@@ -161,12 +161,12 @@ Result<std::shared_ptr<const Wrapped>> Find(const dtrun_options* options, const 
     return Error{DTRUN_INVALID_ARGUMENT, "open a backend: options or key is NULL"};
   const auto found = options->entries.find(std::string_view(key));
   if (found == options->entries.end())
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("the plugin's table has no option '{}'", key)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "the plugin's table has no option '{}'", key);
   if (found->second.wrapped != nullptr) return found->second.wrapped;
   if (!found->second.value.set())
-    return Error{DTRUN_NOT_FOUND, fmt::format("option '{}' is unset, and names no backend", key)};
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("option '{}' names no backend: its table lacks DTRUN_OPTION_BACKEND", key)};
+    return Error::Of(DTRUN_NOT_FOUND, "option '{}' is unset, and names no backend", key);
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "option '{}' names no backend: its table lacks DTRUN_OPTION_BACKEND", key);
 }
 
 dtrun_status Open(const dtrun_host* host, const dtrun_options* options, const char* key,

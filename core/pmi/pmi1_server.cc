@@ -100,8 +100,8 @@ class Pmi1Server final : public Server {
   Result<std::string> Answer(Session& session, const Pmi1Request& request) {
     const std::string& command = request.command;
     if (session.waits && command != "abort") {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("'{}' while it waits in a barrier", command.substr(0, kMaxKeyBytes))};
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' while it waits in a barrier",
+                       command.substr(0, kMaxKeyBytes));
     }
     if (command != "barrier_in") return Answer(session.rank(), command, request, &session.finished);
     if (session.finished) return Error{DTRUN_INVALID_ARGUMENT, "'barrier_in' after 'finalize'"};

@@ -1,7 +1,5 @@
 #include "core/pmi/pmi1_wire.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace dtrun::pmi {
@@ -20,7 +18,7 @@ std::string_view Cut(std::string_view& text, char end) {
 }
 
 Error Bad(std::string_view line, const char* why) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("PMI request '{}': {}", line.substr(0, kShownBytes), why)};
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "PMI request '{}': {}", line.substr(0, kShownBytes), why);
 }
 
 }  // namespace

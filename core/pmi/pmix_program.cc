@@ -69,8 +69,8 @@ Status TryToOpen() {
     return Error::System(fmt::format("start '{}'", program.string()), asked.status);
   }
   if (!asked.text.empty()) return Error{DTRUN_NOT_FOUND, asked.text};
-  return Error{DTRUN_INTERNAL, fmt::format("the PMIx server '{}' does not start; run '{} {}' by hand",
-                                           program.string(), program.string(), kPmixCheck)};
+  return Error::Of(DTRUN_INTERNAL, "the PMIx server '{}' does not start; run '{} {}' by hand",
+                   program.string(), program.string(), kPmixCheck);
 }
 
 }  // namespace

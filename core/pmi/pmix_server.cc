@@ -31,7 +31,7 @@ constexpr std::size_t kMostGroups = 1 << 16;
 constexpr std::size_t kMostOpenFences = 1 << 16;
 
 Error Nonsense(const std::string& what) {
-  return Error{DTRUN_INTERNAL, fmt::format("it broke its protocol with the agent: {}", what)};
+  return Error::Of(DTRUN_INTERNAL, "it broke its protocol with the agent: {}", what);
 }
 
 // The connection to one PMIx server process, for one generation. Kept alive by its pending operations.
@@ -69,8 +69,7 @@ class Link : public std::enable_shared_from_this<Link> {
       const int ready = left.count() > 0 ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
       if (ready < 0 && errno == EINTR) continue;
       if (ready == 0) {
-        return Error{DTRUN_TIMEOUT,
-                     fmt::format("the PMIx server has not started within {} s", kPatience.count())};
+        return Error::Of(DTRUN_TIMEOUT, "the PMIx server has not started within {} s", kPatience.count());
       }
       const ssize_t size = ::recv(socket_.native_handle(), chunk_.data(), chunk_.size(), MSG_DONTWAIT);
       if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -92,8 +92,8 @@ Result<std::string> Explain(const JobSpec& spec, std::string_view key) {
       return ExplainOption(row, spec.Get(row.key));
   }
   if (IsTable(schema, key)) return ExplainTable(schema, std::string(key));
-  return Error{DTRUN_NOT_FOUND, fmt::format("unknown option '{}'; {}", Printable(key.substr(0, kMostOfAKey)),
-                                            UnknownHint(schema, std::string(key), true, ""))};
+  return Error::Of(DTRUN_NOT_FOUND, "unknown option '{}'; {}", Printable(key.substr(0, kMostOfAKey)),
+                   UnknownHint(schema, std::string(key), true, ""));
 }
 
 }  // namespace dtrun::spec

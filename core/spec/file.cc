@@ -31,10 +31,9 @@ constexpr std::size_t kMostNames = 1000;
 constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  // written by Windows editors
 
 Error TooLarge() {
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("the file has more than {}, the most that is read; check that it is the right file",
-                  FormatBytes(kMaxFileBytes))};
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "the file has more than {}, the most that is read; check that it is the right file",
+                   FormatBytes(kMaxFileBytes));
 }
 
 bool IsNamed(int pipe) {

@@ -1,7 +1,5 @@
 #include "core/store/client.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -76,7 +74,7 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
   Result<Reply> CallOnce(Body body, Nanoseconds wait);
   // Best effort: the agent may be gone.
   void Tell(Body body);
-  Error AbortError() const { return Error{DTRUN_ABORTED, fmt::format("aborted: {}", abort_reason_)}; }
+  Error AbortError() const { return Error::Of(DTRUN_ABORTED, "aborted: {}", abort_reason_); }
 
   const Address address_;
   std::mutex main_mutex_;
@@ -194,8 +192,8 @@ class PrefixSpace final : public dtrun_kv {
       wait.keys.push_back(Full(key));
     }
     if (keys.size() > kMaxWaitKeys) {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("wait for {} keys at once; allowed are {}", keys.size(), kMaxWaitKeys)};
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "wait for {} keys at once; allowed are {}", keys.size(),
+                       kMaxWaitKeys);
     }
     return Outcome(client_->Call(std::move(wait), timeout));
   }
@@ -209,14 +207,13 @@ class PrefixSpace final : public dtrun_kv {
 
   static Status Check(std::string_view key, std::string_view value = {}, std::string_view other = {}) {
     if (key.empty() || key.size() > DTRUN_KV_MAX_KEY_BYTES) {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("a key of {} bytes ('{}'); allowed are 1 to {}", key.size(), key.substr(0, 64),
-                               +DTRUN_KV_MAX_KEY_BYTES)};
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "a key of {} bytes ('{}'); allowed are 1 to {}", key.size(),
+                       key.substr(0, 64), +DTRUN_KV_MAX_KEY_BYTES);
     }
     for (const std::string_view data : {value, other}) {
       if (data.size() > kMaxValueBytes) {
-        return Error{DTRUN_INVALID_ARGUMENT, fmt::format("key '{}' with a value of {} bytes; allowed are {}",
-                                                         key, data.size(), kMaxValueBytes)};
+        return Error::Of(DTRUN_INVALID_ARGUMENT, "key '{}' with a value of {} bytes; allowed are {}", key,
+                         data.size(), kMaxValueBytes);
       }
     }
     return {};

@@ -25,11 +25,10 @@ Error AgentGone() {
 Error SocketError(const char* action, int number) {
   if (number == EPIPE || number == ECONNRESET) return AgentGone();
   if (number == EBADF) {
-    return {
-        DTRUN_SYSTEM,
-        fmt::format("{}: the connection's descriptor was closed in this process, which only dtrun may do; "
-                    "look for a close of descriptors in the program and in its plugins",
-                    action)};
+    return Error::Of(DTRUN_SYSTEM,
+                     "{}: the connection's descriptor was closed in this process, which only dtrun may do; "
+                     "look for a close of descriptors in the program and in its plugins",
+                     action);
   }
   return Error::System(action, number);
 }
@@ -41,10 +40,10 @@ Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket) {
   address.sun_family = AF_UNIX;
   const std::string& path = socket.native();
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is not the path of a Unix socket: it has {} bytes, allowed are "
-                             "1 to {}; DTRUN_STORE is set by dtrun",
-                             path, path.size(), sizeof address.sun_path - 1)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
+                     "'{}' is not the path of a Unix socket: it has {} bytes, allowed are "
+                     "1 to {}; DTRUN_STORE is set by dtrun",
+                     path, path.size(), sizeof address.sun_path - 1);
   }
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return Error::System("open a socket to the agent of this host", errno);
@@ -62,12 +61,11 @@ Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket) {
   address.sun_path[0] = '\0';
   if ((number == ENOENT || number == EACCES) && connect(1) && IsOfThisUser(fd.get())) return fd;
   if (number == ENOENT || number == ECONNREFUSED) {
-    return Error{
-        DTRUN_REMOTE_FAILURE,
-        fmt::format("no agent of dtrun listens on '{}' (from DTRUN_STORE); the job has ended or this "
-                    "process was not started by it: start it with dtrun; or it is in a container that has "
-                    "neither the network of the host nor the folder '{}': give it one of them",
-                    path, socket.parent_path().string())};
+    return Error::Of(DTRUN_REMOTE_FAILURE,
+                     "no agent of dtrun listens on '{}' (from DTRUN_STORE); the job has ended or this "
+                     "process was not started by it: start it with dtrun; or it is in a container that has "
+                     "neither the network of the host nor the folder '{}': give it one of them",
+                     path, socket.parent_path().string());
   }
   return Error::System(fmt::format("connect to the agent of this host at '{}'", path), number);
 }
@@ -88,8 +86,8 @@ Result<Reply> Connection::Call(Body body, std::optional<Clock::time_point> deadl
   const std::uint32_t id = ++last_id_;
   const std::string frame = Encode(Request{id, std::move(body)});
   if (frame.size() > kMaxFrameBytes) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("a store request of {} bytes; allowed are {}", frame.size(), kMaxFrameBytes)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "a store request of {} bytes; allowed are {}", frame.size(),
+                     kMaxFrameBytes);
   }
   if (Status sent = SendAll(frame, deadline); !sent) return std::move(sent).error();
 
@@ -100,7 +98,7 @@ Result<Reply> Connection::Call(Body body, std::optional<Clock::time_point> deadl
     if (payload->has_value()) {
       Result<Reply> reply = DecodeReply(**payload);
       if (reply && reply->id != id) {
-        return Error{DTRUN_INTERNAL, fmt::format("the agent answered request {}, not {}", reply->id, id)};
+        return Error::Of(DTRUN_INTERNAL, "the agent answered request {}, not {}", reply->id, id);
       }
       return reply;
     }

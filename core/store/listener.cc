@@ -75,11 +75,10 @@ class UnixListener final : public Listener {
 Status CheckPlace(const std::filesystem::path& socket) {
   constexpr std::size_t kLimit = sizeof(sockaddr_un::sun_path) - 1;
   if (socket.native().size() > kLimit) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("the store's socket '{}' has a path of {} bytes, the system allows {}; set TMPDIR to "
-                    "a folder with a shorter name",
-                    socket.native(), socket.native().size(), kLimit)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
+                     "the store's socket '{}' has a path of {} bytes, the system allows {}; set TMPDIR to "
+                     "a folder with a shorter name",
+                     socket.native(), socket.native().size(), kLimit);
   }
   const std::filesystem::path folder = socket.parent_path();
   struct stat info {};
@@ -87,11 +86,10 @@ Status CheckPlace(const std::filesystem::path& socket) {
     return Error::System(fmt::format("open the folder of the store's socket '{}'", folder.native()), errno);
   }
   if ((info.st_mode & 0077) != 0) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("the folder '{}' of the store's socket has mode {:04o}, so others could reach it; "
-                    "make it 0700",
-                    folder.native(), info.st_mode & 07777)};
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
+                     "the folder '{}' of the store's socket has mode {:04o}, so others could reach it; "
+                     "make it 0700",
+                     folder.native(), info.st_mode & 07777);
   }
   return {};
 }

@@ -1,7 +1,5 @@
 #include "core/store/metric.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/base/text.h"
@@ -26,24 +24,21 @@ Status CheckMetricName(std::string_view name) {
   if (name.empty())
     return Error{DTRUN_INVALID_ARGUMENT, "the metric name is empty; give one, such as \"loss\""};
   if (name.size() > kMaxMetricName) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("the metric name '{}...' has {} characters; allowed are {}",
-                             Printable(name.substr(0, 40)), name.size(), kMaxMetricName)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "the metric name '{}...' has {} characters; allowed are {}",
+                     Printable(name.substr(0, 40)), name.size(), kMaxMetricName);
   }
   const std::size_t wrong = kFirst.find(name.front()) == kFirst.npos ? 0 : name.find_first_not_of(kLater);
   if (wrong != name.npos) {
-    return Error{
+    return Error::Of(
         DTRUN_INVALID_ARGUMENT,
-        fmt::format(
-            "the metric name '{}' has '{}' at position {}; a name has letters, digits, '_' and ':', and does "
-            "not begin with a digit: use '{}'",
-            Printable(name), Printable(name.substr(wrong, 1)), wrong + 1, Allowed(name))};
+        "the metric name '{}' has '{}' at position {}; a name has letters, digits, '_' and ':', and does "
+        "not begin with a digit: use '{}'",
+        Printable(name), Printable(name.substr(wrong, 1)), wrong + 1, Allowed(name));
   }
   if (name.starts_with("dtrun_")) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("the metric name '{}' begins with 'dtrun_', which names dtrun's own numbers; use '{}'",
-                    name, name.size() == 6 ? "metric" : name.substr(6))};
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
+                     "the metric name '{}' begins with 'dtrun_', which names dtrun's own numbers; use '{}'",
+                     name, name.size() == 6 ? "metric" : name.substr(6));
   }
   return {};
 }

@@ -1,7 +1,5 @@
 #include "core/store/protocol.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "core/base/visit.h"
@@ -36,7 +34,7 @@ Result<Request> DecodeRequest(std::string_view payload) {
   reader("op", op);
   reader("id", request.id);
   if (op == 0 || !wire::MakeAlternative(op - 1U, request.body)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("malformed store message: unknown op {}", op)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "malformed store message: unknown op {}", op);
   }
   Visit([&](auto& body) { reader("body", body); }, request.body);
   if (Status status = reader.Finish(kWhat); !status) return std::move(status).error();
@@ -49,7 +47,7 @@ Result<Reply> DecodeReply(std::string_view payload) {
   Reply reply;
   reader("op", op);
   if (op != kReplyOp) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("malformed store message: op {} is not a reply", op)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "malformed store message: op {} is not a reply", op);
   }
   reader("reply", reply);
   if (Status status = reader.Finish(kWhat); !status) return std::move(status).error();

@@ -1,7 +1,5 @@
 #include "core/store/table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -20,11 +18,10 @@ Status Table::Set(std::string key, std::string value) {
   const std::size_t held = bytes_ - (before == nullptr ? 0 : kBytesOfAnEntry + key.size() + before->size());
   const std::size_t more = kBytesOfAnEntry + key.size() + value.size();
   if (more > most_bytes_ - std::min(held, most_bytes_)) {
-    return Error{
-        DTRUN_OUT_OF_MEMORY,
-        fmt::format("the job's store is full: it holds {} bytes of at most {}, and cannot take {} for key "
-                    "'{}'; erase keys that no rank needs",
-                    bytes_, most_bytes_, more, key)};
+    return Error::Of(DTRUN_OUT_OF_MEMORY,
+                     "the job's store is full: it holds {} bytes of at most {}, and cannot take {} for key "
+                     "'{}'; erase keys that no rank needs",
+                     bytes_, most_bytes_, more, key);
   }
   bytes_ = held + more;
   const auto [at, inserted] = values_.insert_or_assign(std::move(key), std::move(value));
@@ -42,14 +39,13 @@ Result<std::int64_t> Table::Add(const std::string& key, std::int64_t amount) {
   if (const std::string* text = Find(key)) {
     const std::optional<std::int64_t> before = NumberOf<std::int64_t>(*text);
     if (!before) {
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("add to key '{}': its value of {} bytes is not a decimal counter", key, text->size())};
+      return Error::Of(DTRUN_INVALID_ARGUMENT,
+                       "add to key '{}': its value of {} bytes is not a decimal counter", key, text->size());
     }
     sum = *before;
   }
   if (__builtin_add_overflow(sum, amount, &sum)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("add {} to key '{}': the sum overflows", amount, key)};
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "add {} to key '{}': the sum overflows", amount, key);
   }
   if (const Status set = Set(key, std::to_string(sum)); !set) return set.error();
   return sum;

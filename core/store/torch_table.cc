@@ -110,11 +110,10 @@ void TorchTable::Forget(Client client) {
 
 Status TorchTable::Keep(std::size_t more, const std::string& key) {
   if (more > limits_.bytes - std::min(bytes_, limits_.bytes)) {
-    return Error{
-        DTRUN_BUSY,
-        fmt::format("the store is full: it holds {} bytes of at most {}, and cannot take {} for key '{}'; "
-                    "delete keys that no rank needs",
-                    bytes_, limits_.bytes, more, Printable(key.substr(0, kShownOfAKey)))};
+    return Error::Of(DTRUN_BUSY,
+                     "the store is full: it holds {} bytes of at most {}, and cannot take {} for key '{}'; "
+                     "delete keys that no rank needs",
+                     bytes_, limits_.bytes, more, Printable(key.substr(0, kShownOfAKey)));
   }
   bytes_ += more;
   return {};

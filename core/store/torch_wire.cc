@@ -68,8 +68,6 @@ std::optional<TorchOp> ValidatedOp(std::uint8_t op) {
   return static_cast<TorchOp>(op);
 }
 
-Error Broken(std::string why) { return Error{DTRUN_INVALID_ARGUMENT, std::move(why)}; }
-
 }  // namespace
 
 void TorchReader::Append(std::string_view bytes) {
@@ -107,7 +105,7 @@ bool TorchReader::ReadHello() {
 
 Status TorchReader::Begin(std::uint8_t byte) {
   const auto op = protocol_ == Protocol::kPlain ? PlainOp(byte) : ValidatedOp(byte);
-  if (!op) return Broken(fmt::format("it sent request {}, which torch does not have", byte));
+  if (!op) return Error::Of(DTRUN_INVALID_ARGUMENT, "it sent request {}, which torch does not have", byte);
   const Layout layout = LayoutOf(*op);
   request_ = TorchRequest{.op = *op, .fields = {}};
   counted_ = layout.counted;
@@ -130,7 +128,8 @@ Result<std::optional<TorchRequest>> TorchReader::Next() {
     std::uint64_t count = 0;
     if (!Read(&count, sizeof count)) return kMore;
     if (count > kMaxTorchKeys) {
-      return Broken(fmt::format("it sent {} keys at once; allowed are {}", count, kMaxTorchKeys));
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "it sent {} keys at once; allowed are {}", count,
+                       kMaxTorchKeys);
     }
     fields_left_ = pairs_ ? 2 * count : count;
     counted_ = false;
@@ -143,12 +142,13 @@ Result<std::optional<TorchRequest>> TorchReader::Next() {
       if (!Read(&size, sizeof size)) return kMore;
       const std::size_t limit = is_key ? kMaxTorchKeyBytes : kMaxTorchValueBytes;
       if (size > limit) {
-        return Broken(
-            fmt::format("it sent a {} of {} bytes; allowed are {}", is_key ? "key" : "value", size, limit));
+        return Error::Of(DTRUN_INVALID_ARGUMENT, "it sent a {} of {} bytes; allowed are {}",
+                         is_key ? "key" : "value", size, limit);
       }
       announced_ += size + sizeof size;
       if (announced_ > kMaxTorchRequestBytes) {
-        return Broken(fmt::format("it sent a request of more than {} bytes", kMaxTorchRequestBytes));
+        return Error::Of(DTRUN_INVALID_ARGUMENT, "it sent a request of more than {} bytes",
+                         kMaxTorchRequestBytes);
       }
       field_size_ = size;
     }

@@ -1,7 +1,6 @@
 #include "core/pmi/libpmix/pmix_library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <chrono>
 #include <future>
@@ -16,10 +15,9 @@ constexpr std::chrono::seconds kPatience{10};
 Result<PmixLibrary> Open() {
   void* const handle = dlopen(PMIX_SONAME, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return Error{
-        DTRUN_NOT_FOUND,
-        fmt::format("cannot open the PMIx library: {}; install libpmix2, or start the job with mpirun",
-                    dlerror())};
+    return Error::Of(DTRUN_NOT_FOUND,
+                     "cannot open the PMIx library: {}; install libpmix2, or start the job with mpirun",
+                     dlerror());
   }
   PmixLibrary library{};
   std::string missing;
@@ -40,8 +38,8 @@ Result<PmixLibrary> Open() {
   find(library.Info_list_release, "PMIx_Info_list_release");
   find(library.Data_array_destruct, "PMIx_Data_array_destruct");
   if (missing.empty()) return library;
-  return Error{DTRUN_UNSUPPORTED,
-               fmt::format("the PMIx library {} has no {}; install PMIx 4.1 or newer", PMIX_SONAME, missing)};
+  return Error::Of(DTRUN_UNSUPPORTED, "the PMIx library {} has no {}; install PMIx 4.1 or newer", PMIX_SONAME,
+                   missing);
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ Result<const PmixLibrary*> OpenPmix() {
 }
 
 Error PmixLibrary::Failed(const char* what, pmix_status_t status) const {
-  return Error{DTRUN_INTERNAL, fmt::format("PMIx cannot {}: {}", what, Error_string(status))};
+  return Error::Of(DTRUN_INTERNAL, "PMIx cannot {}: {}", what, Error_string(status));
 }
 
 Status AwaitPmix(const PmixLibrary& library, const char* what,
@@ -70,8 +68,7 @@ Status AwaitPmix(const PmixLibrary& library, const char* what,
   pmix_status_t status = call(done, context);
   if (status == PMIX_SUCCESS) {
     if (answered.wait_for(kPatience) != std::future_status::ready) {
-      return Error{DTRUN_TIMEOUT,
-                   fmt::format("PMIx does not {}: no answer within {} s", what, kPatience.count())};
+      return Error::Of(DTRUN_TIMEOUT, "PMIx does not {}: no answer within {} s", what, kPatience.count());
     }
     status = answered.get();
   } else {
