@@ -2,6 +2,8 @@
 // docs/abi.md). Pure; any thread.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,11 +37,14 @@ class GivenArray {
 template <class T>
 std::string TooSmall(const T* given, const char* name) {
   if (given->struct_size >= sdk::internal::kFloor<T>) return {};
-  return std::string(name) + " has a struct_size of " + std::to_string(given->struct_size) +
-         ", and ABI 1.0 has " + std::to_string(sdk::internal::kFloor<T>);
+  return fmt::format("{} has a struct_size of {}, and ABI 1.0 has {}", name, given->struct_size,
+                     sdk::internal::kFloor<T>);
 }
 
 // The error for `flags`, as a clause; empty if all flags that require support are in `known`.
-std::string UnknownFlags(std::uint32_t flags, std::uint32_t known);
+inline std::string UnknownFlags(std::uint32_t flags, std::uint32_t known) {
+  if ((flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~known) == 0) return {};
+  return fmt::format("its flags are {:#x}, of which this dtrun does not know all", flags);
+}
 
 }  // namespace dtrun::plugin

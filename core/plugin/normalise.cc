@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/plugin/search_path.h"
+#include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::plugin {
 namespace {
@@ -175,50 +176,45 @@ std::string CheckOptions(const dtrun_plugin& table) {
   return CheckReplaced(keys, replaced);
 }
 
-// All members except describe and stream_capturing are mandatory.
-const char* MissingMember(const dtrun_device& device) {
-  const std::pair<bool, const char*> members[] = {
-      {device.count != nullptr, "count"},
-      {device.current != nullptr, "current"},
-      {device.memory_of != nullptr, "memory_of"},
-      {device.mem_alloc != nullptr, "mem_alloc"},
-      {device.mem_free != nullptr, "mem_free"},
-      {device.stream_create != nullptr, "stream_create"},
-      {device.stream_destroy != nullptr, "stream_destroy"},
-      {device.copy != nullptr, "copy"},
-      {device.event_create != nullptr, "event_create"},
-      {device.event_destroy != nullptr, "event_destroy"},
-      {device.event_record != nullptr, "event_record"},
-      {device.event_test != nullptr, "event_test"},
-      {device.event_wait != nullptr, "event_wait"},
-      {device.counter_wait != nullptr, "counter_wait"},
-  };
-  for (const auto& [there, name] : members) {
-    if (!there) return name;
-  }
-  return nullptr;
-}
+using Member = std::pair<bool, const char*>;  // whether it is there
 
-// The first missing mandatory member, or null.
+// The first missing mandatory member, or null. Of a device, all but describe and stream_capturing are.
 const char* MissingMember(const Tables& tables) {
-  if (tables.plugin.init == nullptr) return "init";
-  if (tables.plugin.shutdown == nullptr) return "shutdown";
-  if (tables.plugin.kind == DTRUN_KIND_LAUNCHER) {
-    const dtrun_launcher& launcher = tables.launcher;
-    const bool any =
-        launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr;
-    return any ? nullptr : "plan', 'find_hosts' or 'connect";
-  }
-  if (tables.plugin.kind == DTRUN_KIND_DEVICE) return MissingMember(tables.device);
+  const dtrun_launcher& launcher = tables.launcher;
   const dtrun_backend& backend = tables.backend;
-  if (backend.query_caps == nullptr) return "query_caps";
-  if (backend.comm_create == nullptr) return "comm_create";
-  if (backend.comm_destroy == nullptr) return "comm_destroy";
-  if (backend.enqueue == nullptr) return "enqueue";
-  if (backend.req_test == nullptr) return "req_test";
-  if (backend.req_wait_host == nullptr) return "req_wait_host";
-  if (backend.req_release == nullptr) return "req_release";
-  return nullptr;
+  const dtrun_device& device = tables.device;
+  std::vector<Member> members = {{tables.plugin.init != nullptr, "init"},
+                                 {tables.plugin.shutdown != nullptr, "shutdown"}};
+  if (tables.plugin.kind == DTRUN_KIND_LAUNCHER) {
+    members.push_back(
+        {launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr,
+         "plan', 'find_hosts' or 'connect"});
+  } else if (tables.plugin.kind == DTRUN_KIND_DEVICE) {
+    members.insert(members.end(), {{device.count != nullptr, "count"},
+                                   {device.current != nullptr, "current"},
+                                   {device.memory_of != nullptr, "memory_of"},
+                                   {device.mem_alloc != nullptr, "mem_alloc"},
+                                   {device.mem_free != nullptr, "mem_free"},
+                                   {device.stream_create != nullptr, "stream_create"},
+                                   {device.stream_destroy != nullptr, "stream_destroy"},
+                                   {device.copy != nullptr, "copy"},
+                                   {device.event_create != nullptr, "event_create"},
+                                   {device.event_destroy != nullptr, "event_destroy"},
+                                   {device.event_record != nullptr, "event_record"},
+                                   {device.event_test != nullptr, "event_test"},
+                                   {device.event_wait != nullptr, "event_wait"},
+                                   {device.counter_wait != nullptr, "counter_wait"}});
+  } else {
+    members.insert(members.end(), {{backend.query_caps != nullptr, "query_caps"},
+                                   {backend.comm_create != nullptr, "comm_create"},
+                                   {backend.comm_destroy != nullptr, "comm_destroy"},
+                                   {backend.enqueue != nullptr, "enqueue"},
+                                   {backend.req_test != nullptr, "req_test"},
+                                   {backend.req_wait_host != nullptr, "req_wait_host"},
+                                   {backend.req_release != nullptr, "req_release"}});
+  }
+  const auto missing = std::ranges::find(members, false, &Member::first);
+  return missing == members.end() ? nullptr : missing->second;
 }
 
 // A mask has one bit per kind; bit 63 stays free.
@@ -228,19 +224,17 @@ bool IsDeviceKind(std::int32_t kind) { return kind > DTRUN_DEVICE_HOST && kind <
 
 // The error for members that come in pairs, or empty.
 std::string CheckPairs(const dtrun_backend& backend) {
-  const auto half = [](bool first, bool second, const char* first_name, const char* second_name) {
-    if (first == second) return std::string();
-    return fmt::format("it has '{}' and no '{}'", first ? first_name : second_name,
-                       first ? second_name : first_name);
-  };
-  std::string group =
-      half(backend.group_begin != nullptr, backend.group_end != nullptr, "group_begin", "group_end");
-  if (!group.empty()) return group;
-  std::string memory =
-      half(backend.mem_alloc != nullptr, backend.mem_free != nullptr, "mem_alloc", "mem_free");
-  if (!memory.empty()) return memory;
-  return half(backend.mem_register != nullptr, backend.mem_deregister != nullptr, "mem_register",
-              "mem_deregister");
+  const std::pair<Member, Member> pairs[] = {
+      {{backend.group_begin != nullptr, "group_begin"}, {backend.group_end != nullptr, "group_end"}},
+      {{backend.mem_alloc != nullptr, "mem_alloc"}, {backend.mem_free != nullptr, "mem_free"}},
+      {{backend.mem_register != nullptr, "mem_register"},
+       {backend.mem_deregister != nullptr, "mem_deregister"}}};
+  for (const auto& [one, other] : pairs) {
+    if (one.first == other.first) continue;
+    return fmt::format("it has '{}' and no '{}'", one.first ? one.second : other.second,
+                       one.first ? other.second : one.second);
+  }
+  return {};
 }
 
 }  // namespace

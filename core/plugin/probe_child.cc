@@ -22,21 +22,20 @@
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
 #include "core/options/snapshot.h"
-#include "core/plugin/ask_hosts.h"
-#include "core/plugin/ask_plan.h"
+#include "core/plugin/ask_launcher.h"
 #include "core/plugin/frame_socket.h"
+#include "core/plugin/normalise.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/probe_keeper.h"
 #include "core/plugin/probe_messages.h"
 #include "core/plugin/services.h"
+#include "dtrun/plugin/failure.hpp"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::plugin {
 namespace {
 
 constexpr int kSocket = 3;
-
-std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
 // Marks a variable with a NULL value; no C string contains this byte.
 const std::string kNoValue(1, '\0');

@@ -1,6 +1,7 @@
 // The larger services behind the host table. Constant tables; any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "dtrun/abi/services.h"
@@ -16,5 +17,6 @@ const dtrun_plugins_service* PluginsService();
 inline std::string_view View(dtrun_string text) {
   return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
 }
+inline std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
 }  // namespace dtrun::plugin

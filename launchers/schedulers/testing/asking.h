@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/options/snapshot.h"
-#include "core/plugin/ask_hosts.h"
+#include "core/plugin/ask_launcher.h"
 
 namespace dtrun::schedulers {
 
