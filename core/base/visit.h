@@ -4,7 +4,6 @@
 // faster.
 #pragma once
 
-#include <cstdlib>
 #include <type_traits>
 #include <utility>
 #include <variant>

@@ -5,7 +5,6 @@
 // earlier one.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <cstdlib>
-#include <sstream>
 
 #include "core/base/text.h"
 

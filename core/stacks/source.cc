@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>

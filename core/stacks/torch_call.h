@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 

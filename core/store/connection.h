@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "core/base/fd.h"
-#include "core/base/number.h"
 #include "core/base/result.h"
 #include "core/store/protocol.h"
 

@@ -1,6 +1,5 @@
 #include "core/store/metric.h"
 
-#include <algorithm>
 
 #include "core/base/text.h"
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

@@ -12,7 +12,6 @@
 #include <boost/asio/write.hpp>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <map>
 
 #include "core/base/peer_user.h"

@@ -1,6 +1,5 @@
 #include "core/store/torch_wire.h"
 
-#include <fmt/format.h>
 
 #include <cstring>
 #include <iterator>

@@ -4,7 +4,6 @@
 // give equal stories. Records may come from a damaged file: those about unknown ranks are ignored.
 #pragma once
 
-#include <deque>
 #include <filesystem>
 #include <optional>
 #include <string>

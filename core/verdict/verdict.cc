@@ -6,8 +6,6 @@
 #include <cmath>
 #include <csignal>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
