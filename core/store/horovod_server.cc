@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -17,22 +15,20 @@ namespace {
 
 constexpr unsigned kBadRequest = 400, kNotFound = 404, kMethodNotAllowed = 405, kFull = 507;
 
-namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-using asio::ip::tcp;
-using boost::system::error_code;
 
 // Ranks send a request at once and do not keep idle connections.
 constexpr std::chrono::seconds kRequestTime{10};
 constexpr std::size_t kReadBytes = 16 << 10;
-constexpr std::chrono::milliseconds kPause{50};
 constexpr std::size_t kMostSessions = 4096;  // one more drops the oldest
+
+}  // namespace
 
 // One connection: handles requests while the client keeps it open.
 class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
  public:
-  HorovodSession(tcp::socket socket, std::shared_ptr<HorovodTable> table)
+  HorovodSession(Tcp::socket socket, std::shared_ptr<HorovodTable> table)
       : socket_(std::move(socket)), deadline_(socket_.get_executor()), table_(std::move(table)) {}
 
   void Read() {
@@ -86,11 +82,11 @@ class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
                         if (error) return self->Close();
                         if (self->request_->get().keep_alive()) return self->Read();
                         self->deadline_.cancel();
-                        self->socket_.shutdown(tcp::socket::shutdown_send, self->ignored_);
+                        self->socket_.shutdown(Tcp::socket::shutdown_send, self->ignored_);
                       });
   }
 
-  tcp::socket socket_;
+  Tcp::socket socket_;
   asio::steady_timer deadline_;
   std::shared_ptr<HorovodTable> table_;
   std::optional<http::request_parser<http::string_body>> request_;
@@ -99,68 +95,31 @@ class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
   error_code ignored_;  // the client may be gone
 };
 
-// Accepts while it lives; its pending accept shares ownership.
-class HorovodAcceptor : public std::enable_shared_from_this<HorovodAcceptor> {
- public:
-  HorovodAcceptor(asio::io_context& loop, std::map<std::string, std::size_t> members)
-      : acceptor_(loop), pause_(loop), table_(std::make_shared<HorovodTable>(std::move(members))) {}
+struct HorovodClients {
+  std::shared_ptr<HorovodTable> table;
+  std::vector<std::weak_ptr<HorovodSession>> sessions;
 
-  tcp::acceptor& acceptor() { return acceptor_; }
-
-  void Accept() {
-    acceptor_.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
-      if (!self->acceptor_.is_open()) return;
-      std::erase_if(self->sessions_, [](const auto& session) { return session.expired(); });
-      const bool full = error == asio::error::no_descriptors || self->sessions_.size() >= kMostSessions;
-      if (full && !self->sessions_.empty()) self->CloseOldest();
-      if (error) return self->Pause();
-      auto session = std::make_shared<HorovodSession>(std::move(socket), self->table_);
-      self->sessions_.push_back(session);
-      session->Read();
-      self->Accept();
-    });
-  }
-
-  void Close() {
-    error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
-    for (const auto& session : sessions_) {
-      if (const auto living = session.lock()) living->Close();
+  bool Enter(const error_code& error, Tcp::socket socket) {
+    std::erase_if(sessions, [](const auto& session) { return session.expired(); });
+    const bool full = error == asio::error::no_descriptors || sessions.size() >= kMostSessions;
+    if (full && !sessions.empty()) {
+      if (const auto oldest = sessions.front().lock()) oldest->Close();
+      sessions.erase(sessions.begin());
     }
+    if (error) return false;
+    auto session = std::make_shared<HorovodSession>(std::move(socket), table);
+    sessions.push_back(session);
+    session->Read();
+    return true;
   }
-
- private:
-  void CloseOldest() {
-    if (const auto oldest = sessions_.front().lock()) oldest->Close();
-    sessions_.erase(sessions_.begin());
-  }
-
-  // Most likely out of descriptors: let clients leave instead of spinning.
-  void Pause() {
-    pause_.expires_after(kPause);
-    pause_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error && self->acceptor_.is_open()) self->Accept();
-    });
-  }
-
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
-  std::shared_ptr<HorovodTable> table_;
-  std::vector<std::weak_ptr<HorovodSession>> sessions_;
 };
 
-class HorovodService final : public HorovodServer {
- public:
-  explicit HorovodService(std::shared_ptr<HorovodAcceptor> porter) : porter_(std::move(porter)) {}
-  ~HorovodService() override { porter_->Close(); }
-  int port() const override { return porter_->acceptor().local_endpoint().port(); }
-
- private:
-  std::shared_ptr<HorovodAcceptor> porter_;
-};
-
-}  // namespace
+HorovodServer::~HorovodServer() {
+  acceptor_->Close();
+  for (const auto& session : clients_->sessions) {
+    if (const auto living = session.lock()) living->Close();
+  }
+}
 
 HorovodTable::Answer HorovodTable::Take(std::string_view method, std::string_view target,
                                         std::string_view body) {
@@ -209,18 +168,23 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
     return NoFreePort(fmt::format("serve Horovod's rendezvous store at {}", address), error.value());
   };
   error_code error;
-  const tcp::endpoint endpoint(asio::ip::make_address(address, error), 0);
+  const Tcp::endpoint endpoint(asio::ip::make_address(address, error), 0);
   if (error) return failed(error);
-  auto porter = std::make_shared<HorovodAcceptor>(loop, std::move(members));
-  tcp::acceptor& acceptor = porter->acceptor();
+  std::unique_ptr<HorovodServer> server(new HorovodServer);
+  server->clients_ = std::make_shared<HorovodClients>(std::make_shared<HorovodTable>(std::move(members)));
+  server->acceptor_ = std::make_shared<Acceptor<Tcp>>(
+      loop, [clients = server->clients_](const error_code& failure, Tcp::socket socket) {
+        return clients->Enter(failure, std::move(socket));
+      });
+  Tcp::acceptor& acceptor = server->acceptor_->socket;
   if (acceptor.open(endpoint.protocol(), error); error) return failed(error);
   error.assign(
       BindInRange(acceptor.native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size())),
       boost::system::system_category());
   if (error) return failed(error);
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
-  porter->Accept();
-  return std::unique_ptr<HorovodServer>(std::make_unique<HorovodService>(std::move(porter)));
+  server->acceptor_->Accept();
+  return server;
 }
 
 }  // namespace dtrun::store

@@ -6,20 +6,12 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
-// Before Asio, because Boost 1.74 uses std::exchange without including it.
-// clang-format off
-#include <utility>
-#include <boost/asio/io_context.hpp>
-// clang-format on
-
-#include <map>
-#include <memory>
-#include <string>
-
 #include "core/base/result.h"
+#include "core/store/acceptor.h"
 
 namespace dtrun::store {
 
@@ -55,11 +47,18 @@ class HorovodTable {
 class HorovodServer {
  public:
   // Listens at the numeric `address` on any free port. `members`: as for HorovodTable.
-  static Result<std::unique_ptr<HorovodServer>> Listen(boost::asio::io_context& loop,
-                                                       const std::string& address,
+  static Result<std::unique_ptr<HorovodServer>> Listen(asio::io_context& loop, const std::string& address,
                                                        std::map<std::string, std::size_t> members);
-  virtual ~HorovodServer() = default;  // closes all connections
-  virtual int port() const = 0;
+  ~HorovodServer();  // closes all connections
+  HorovodServer(const HorovodServer&) = delete;
+  HorovodServer& operator=(const HorovodServer&) = delete;
+  int port() const { return acceptor_->socket.local_endpoint().port(); }
+
+ private:
+  HorovodServer() = default;
+
+  std::shared_ptr<struct HorovodClients> clients_;
+  std::shared_ptr<Acceptor<Tcp>> acceptor_;
 };
 
 }  // namespace dtrun::store

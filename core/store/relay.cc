@@ -10,8 +10,6 @@
 
 namespace dtrun::store {
 
-using boost::system::error_code;
-
 // One socket, kept alive by its pending operations.
 class Relay::Stream : public std::enable_shared_from_this<Stream> {
  public:
@@ -20,7 +18,7 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
       : relay_(relay), number_(number), socket_(std::move(socket)) {}
 
   void Read() {
-    socket_.async_read_some(boost::asio::buffer(chunk_),
+    socket_.async_read_some(asio::buffer(chunk_),
                             [self = shared_from_this()](const error_code& error, std::size_t size) {
                               if (self->relay_ == nullptr) return;
                               if (error) return self->End();
@@ -51,14 +49,14 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   void WriteNext() {
-    boost::asio::async_write(socket_, boost::asio::buffer(waiting_.front()),
-                             [self = shared_from_this()](const error_code& error, std::size_t) {
-                               if (error) return self->relay_ == nullptr ? self->Drop() : self->End();
-                               self->waiting_bytes_ -= self->waiting_.front().size();
-                               self->waiting_.pop_front();
-                               if (!self->waiting_.empty()) return self->WriteNext();
-                               if (self->relay_ == nullptr) self->Drop();
-                             });
+    asio::async_write(socket_, asio::buffer(waiting_.front()),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        if (error) return self->relay_ == nullptr ? self->Drop() : self->End();
+                        self->waiting_bytes_ -= self->waiting_.front().size();
+                        self->waiting_.pop_front();
+                        if (!self->waiting_.empty()) return self->WriteNext();
+                        if (self->relay_ == nullptr) self->Drop();
+                      });
   }
 
   void End() {
@@ -77,7 +75,7 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
   std::size_t waiting_bytes_ = 0;
 };
 
-Relay::Relay(boost::asio::io_context& loop, Wire wire) : loop_(loop), wire_(std::move(wire)) {}
+Relay::Relay(asio::io_context& loop, Wire wire) : loop_(loop), wire_(std::move(wire)) {}
 
 Relay::~Relay() {
   for (auto& [number, stream] : streams_) stream->Drop();
@@ -94,7 +92,7 @@ void Relay::Enter(Socket client) {
 Result<Socket> Relay::Open(std::uint32_t client) {
   Socket ours(loop_), theirs(loop_);
   error_code error;
-  boost::asio::local::connect_pair(ours, theirs, error);
+  asio::local::connect_pair(ours, theirs, error);
   if (error) return Error::System("connect a rank of another host to the store", error.value());
   auto stream = std::make_shared<Stream>(this, client, std::move(ours));
   streams_[client] = stream;

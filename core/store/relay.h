@@ -24,7 +24,7 @@ class Relay {
     std::function<void(std::uint32_t client)> closed;
   };
 
-  Relay(boost::asio::io_context& loop, Wire wire);
+  Relay(asio::io_context& loop, Wire wire);
   ~Relay();  // drops every client
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -41,7 +41,7 @@ class Relay {
  private:
   class Stream;
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   Wire wire_;
   std::map<std::uint32_t, std::shared_ptr<Stream>> streams_;
   std::uint32_t last_ = 0;

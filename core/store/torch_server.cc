@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
 #include <chrono>
@@ -21,11 +18,6 @@
 namespace dtrun::store {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using boost::system::error_code;
-
-constexpr std::chrono::milliseconds kAcceptPause{50};
 constexpr std::chrono::seconds kLinePause{1};
 // Limit of unread replies: beyond it the client's requests wait.
 constexpr std::size_t kMaxUnsentBytes = std::size_t{1} << 20;
@@ -34,6 +26,8 @@ constexpr std::size_t kMostUnsentBytes = std::size_t{256} << 20;
 // Limit of incomplete requests, for all clients together.
 constexpr std::size_t kMaxPartBytes = std::size_t{512} << 20;
 constexpr std::size_t kFairPartBytes = std::size_t{1} << 20;  // each client may always use this much
+
+}  // namespace
 
 class TorchSession;
 
@@ -56,32 +50,24 @@ struct TorchShared {
   bool PushOneOut(const std::string& why);
 
   TorchServer::Options options;
-  std::vector<std::shared_ptr<struct TorchListener>> listeners;
   TorchTable table;
   std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;  // oldest first
   TorchTable::Client last_client = 0;
   std::size_t part_bytes = 0;
   std::chrono::steady_clock::time_point next_line;
   int port = 0;
-  bool open = true;
-};
-
-struct TorchListener {
-  explicit TorchListener(asio::io_context& loop) : acceptor(loop), pause(loop) {}
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
 };
 
 // One connection: reads and answers requests, and stops reading while its answers are not taken.
 class TorchSession : public std::enable_shared_from_this<TorchSession> {
  public:
-  TorchSession(TorchTable::Client client, tcp::socket socket, std::shared_ptr<TorchShared> shared)
+  TorchSession(TorchTable::Client client, Tcp::socket socket, std::shared_ptr<TorchShared> shared)
       : client_(client), socket_(std::move(socket)), shared_(std::move(shared)) {
     error_code ignored;  // the socket may be closed already, or lack the option
-    const tcp::endpoint peer = socket_.remote_endpoint(ignored);
+    const Tcp::endpoint peer = socket_.remote_endpoint(ignored);
     address_ = peer.address().to_string();
     peer_ = ignored ? "a client that has left" : fmt::format("{}:{}", address_, peer.port());
-    socket_.set_option(tcp::no_delay(true), ignored);
+    socket_.set_option(Tcp::no_delay(true), ignored);
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
@@ -165,7 +151,7 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
   }
 
   const TorchTable::Client client_;
-  tcp::socket socket_;
+  Tcp::socket socket_;
   std::shared_ptr<TorchShared> shared_;
   std::string address_, peer_;
   TorchReader reader_;
@@ -176,6 +162,29 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
   bool deaf_ = false;
   bool closed_ = false;
 };
+
+namespace {
+
+// Whether the peer process may connect at all.
+bool MayEnter(const TorchShared& shared, int connection) {
+  if (!shared.options.admits) return true;
+  const PeerOwner owner = OwnerOfPeer(connection);
+  return !owner.told || (owner.user && shared.options.admits(*owner.user));
+}
+
+void Enter(const std::shared_ptr<TorchShared>& shared, Tcp::socket socket) {
+  const bool full = shared->sessions.size() >= shared->options.max_clients;
+  const bool allowed = MayEnter(*shared, socket.native_handle());
+  const TorchTable::Client client = ++shared->last_client;
+  auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
+  if (!allowed) return session->Drop("it is of another user, or has left already");
+  if (full && !shared->PushOneOut("it sent no request while too many others connected"))
+    return session->Drop(fmt::format("there are {} already", shared->options.max_clients));
+  shared->sessions.emplace(client, session);
+  session->Read();
+}
+
+}  // namespace
 
 void TorchShared::Send(TorchTable::Client client, std::string bytes) {
   const auto session = sessions.find(client);
@@ -195,84 +204,40 @@ bool TorchShared::PushOneOut(const std::string& why) {
   return true;
 }
 
-// Whether the peer process may connect at all.
-bool MayEnter(const TorchShared& shared, int connection) {
-  if (!shared.options.admits) return true;
-  const PeerOwner owner = OwnerOfPeer(connection);
-  return !owner.told || (owner.user && shared.options.admits(*owner.user));
-}
-
-void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {
-  const bool full = shared->sessions.size() >= shared->options.max_clients;
-  const bool allowed = MayEnter(*shared, socket.native_handle());
-  const TorchTable::Client client = ++shared->last_client;
-  auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
-  if (!allowed) return session->Drop("it is of another user, or has left already");
-  if (full && !shared->PushOneOut("it sent no request while too many others connected"))
-    return session->Drop(fmt::format("there are {} already", shared->options.max_clients));
-  shared->sessions.emplace(client, session);
-  session->Read();
-}
-
-void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<TorchListener>& listener) {
-  listener->acceptor.async_accept([shared, listener](const error_code& error, tcp::socket socket) {
-    if (!shared->open) return;
-    const bool freed = error == asio::error::no_descriptors &&
-                       shared->PushOneOut("it sent no request, and no descriptor is left");
-    if (error && !freed) {  // let clients leave instead of spinning
-      listener->pause.expires_after(kAcceptPause);
-      listener->pause.async_wait([shared, listener](const error_code& stopped) {
-        if (!stopped && shared->open) Accept(shared, listener);
-      });
-      return;
-    }
-    if (!error) Enter(shared, std::move(socket));
-    Accept(shared, listener);
-  });
-}
-
-class TorchService final : public TorchServer {
- public:
-  explicit TorchService(std::shared_ptr<TorchShared> shared) : shared_(std::move(shared)) {}
-  ~TorchService() override {
-    shared_->open = false;
-    error_code ignored;
-    for (const auto& listener : shared_->listeners) {
-      listener->acceptor.close(ignored);
-      listener->pause.cancel();
-    }
-    while (!shared_->sessions.empty()) {
-      const std::shared_ptr<TorchSession> session = shared_->sessions.begin()->second;
-      session->Close();
-    }
+TorchServer::~TorchServer() {
+  for (const auto& acceptor : acceptors_) acceptor->Close();
+  while (!shared_->sessions.empty()) {
+    const std::shared_ptr<TorchSession> session = shared_->sessions.begin()->second;
+    session->Close();
   }
-
- private:
-  std::shared_ptr<TorchShared> shared_;
-};
-
-}  // namespace
+}
 
 Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, std::vector<UniqueFd> bound,
                                                         Options options) {
-  auto shared = std::make_shared<TorchShared>(std::move(options));
+  std::unique_ptr<TorchServer> server(new TorchServer);
+  const auto shared = server->shared_ = std::make_shared<TorchShared>(std::move(options));
   for (UniqueFd& one : bound) {
     int family = 0;
     socklen_t size = sizeof family;
     if (::getsockopt(one.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
       return Error::System("serve torch's store", errno);
     }
-    auto listener = std::make_shared<TorchListener>(loop);
+    auto acceptor =
+        std::make_shared<Acceptor<Tcp>>(loop, [shared](const error_code& failure, Tcp::socket socket) {
+          if (!failure) Enter(shared, std::move(socket));
+          return !failure || (failure == asio::error::no_descriptors &&
+                              shared->PushOneOut("it sent no request, and no descriptor is left"));
+        });
     error_code error;
-    listener->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), one.Release(), error);
-    if (!error) shared->port = listener->acceptor.local_endpoint(error).port();
-    if (!error) listener->acceptor.listen(asio::socket_base::max_listen_connections, error);
+    acceptor->socket.assign(family == AF_INET6 ? Tcp::v6() : Tcp::v4(), one.Release(), error);
+    if (!error) shared->port = acceptor->socket.local_endpoint(error).port();
+    if (!error) acceptor->socket.listen(asio::socket_base::max_listen_connections, error);
     if (error)
       return Error::System(fmt::format("serve torch's store at port {}", shared->port), error.value());
-    shared->listeners.push_back(std::move(listener));
+    server->acceptors_.push_back(std::move(acceptor));
   }
-  for (const auto& listener : shared->listeners) Accept(shared, listener);
-  return std::unique_ptr<TorchServer>(std::make_unique<TorchService>(std::move(shared)));
+  for (const auto& acceptor : server->acceptors_) acceptor->Accept();
+  return server;
 }
 
 }  // namespace dtrun::store

@@ -5,12 +5,6 @@
 // are limited. Lives on the agent's event loop; its thread only.
 #pragma once
 
-// Before Asio, because Boost 1.74 uses std::exchange without including it.
-// clang-format off
-#include <utility>
-#include <boost/asio/io_context.hpp>
-// clang-format on
-
 #include <sys/types.h>
 
 #include <functional>
@@ -20,6 +14,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
+#include "core/store/acceptor.h"
 
 namespace dtrun::store {
 
@@ -39,9 +34,17 @@ class TorchServer {
   };
 
   // Listens on `bound`: TCP sockets already bound to the same port.
-  static Result<std::unique_ptr<TorchServer>> Serve(boost::asio::io_context& loop,
-                                                    std::vector<UniqueFd> bound, Options options);
-  virtual ~TorchServer() = default;  // closes all connections
+  static Result<std::unique_ptr<TorchServer>> Serve(asio::io_context& loop, std::vector<UniqueFd> bound,
+                                                    Options options);
+  ~TorchServer();  // closes all connections
+  TorchServer(const TorchServer&) = delete;
+  TorchServer& operator=(const TorchServer&) = delete;
+
+ private:
+  TorchServer() = default;
+
+  std::shared_ptr<struct TorchShared> shared_;
+  std::vector<std::shared_ptr<Acceptor<Tcp>>> acceptors_;
 };
 
 }  // namespace dtrun::store
