@@ -41,141 +41,92 @@ void TakesWholeLines(Sink& sink) {
   sink.set_formatter(std::make_unique<spdlog::pattern_formatter>("%v", spdlog::pattern_time_type::local, ""));
 }
 
-class Log {
- public:
+// Of the process.
+struct Log {
   static Log& Get() {
     static auto* log = new Log;  // plugins' threads may log after main has returned
     return *log;
   }
 
-  void Start(const Options& options, const std::string& host, std::optional<int> rank) {
-    const std::lock_guard lock(mutex_);
-    levels_ = options.levels;
-    internal::lowest = levels_.Lowest();
-    json_ = options.json;
-    host_ = host;
-    rank_ = rank;
-    const auto time = json_ ? spdlog::pattern_time_type::utc : spdlog::pattern_time_type::local;
-    time_ =
-        spdlog::pattern_formatter(json_ ? "%Y-%m-%dT%H:%M:%S.%fZ" : "%Y-%m-%d %H:%M:%S.%e", time, "").clone();
-  }
-
-  Options Current() {
-    const std::lock_guard lock(mutex_);
-    return {levels_, json_};
-  }
-
-  bool Keeps(std::string_view room, Level level) {
-    const std::lock_guard lock(mutex_);
-    return level >= levels_.Of(room);
-  }
-
-  void Write(std::string_view room, Level level, std::string_view text) {
-    const std::lock_guard lock(mutex_);
-    Distribute(Line(room, level, text));
-  }
-
-  void PassOn(std::string_view line) {
-    const std::lock_guard lock(mutex_);
-    Distribute(line);
-  }
-
-  void WriteTo(std::function<void(std::string_view)> sink, bool replay) {
-    const std::lock_guard lock(mutex_);
-    sink_ = std::move(sink);
-    if (!replay) return;
-    for (const std::string& line : remembered_->last_formatted()) Show(line);
-  }
-
-  void KeepIn(UniqueFd folder, const std::filesystem::path& shown, mode_t mode) {
-    const std::lock_guard lock(mutex_);
-    folder_ = std::move(folder);
-    shown_ = shown;
-    mode_ = mode;
-    file_.Reset();
-    if (folder_ && !remembered_->last_raw(1).empty()) Open();
-  }
-
- private:
-  Log() : remembered_(std::make_unique<spdlog::sinks::ringbuffer_sink_st>(kRemembered)) {
-    TakesWholeLines(*remembered_);
-    time_ = std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e",
-                                                        spdlog::pattern_time_type::local, "");
+  Log() : remembered(std::make_unique<spdlog::sinks::ringbuffer_sink_st>(kRemembered)) {
+    TakesWholeLines(*remembered);
+    time = std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e",
+                                                       spdlog::pattern_time_type::local, "");
   }
 
   std::string Line(std::string_view room, Level level, std::string_view text) const {
     spdlog::memory_buf_t now;
-    time_->format(spdlog::details::log_msg({}, spdlog::level::info, {}), now);
+    time->format(spdlog::details::log_msg({}, spdlog::level::info, {}), now);
     std::string one(text.substr(0, kMostBytes));
     if (text.size() > one.size()) one += fmt::format("... ({} bytes more)", text.size() - one.size());
     for (char& c : one) {
       if (c == '\n' || c == '\r' || c == '\t') c = ' ';
     }
     one = Printable(one);  // a plugin's, which a terminal would obey
-    if (json_) {
-      Json json{{"time", std::string(now.data(), now.size())}, {"host", host_}};
-      if (rank_) json["rank"] = *rank_;
-      json.update(Json{{"level", Name(level)}, {"part", room}, {"text", one}});
-      return JsonLine(json) + "\n";
+    if (json) {
+      Json object{{"time", std::string(now.data(), now.size())}, {"host", host}};
+      if (rank) object["rank"] = *rank;
+      object.update(Json{{"level", Name(level)}, {"part", room}, {"text", one}});
+      return JsonLine(object) + "\n";
     }
     std::string line(now.data(), now.size());
-    if (!host_.empty()) line += " " + host_;
-    if (rank_) line += fmt::format(" rank {}", *rank_);
+    if (!host.empty()) line += " " + host;
+    if (rank) line += fmt::format(" rank {}", *rank);
     return fmt::format("{} {} {}: {}\n", line, Name(level), room.empty() ? "dtrun" : room, one);
   }
 
   void Distribute(std::string_view line) {
     Show(line);
-    if (folder_ && !file_) Open();
-    if (file_) Keep(line);
-    Put(*remembered_, line);
+    if (folder && !file) Open();
+    if (file) Keep(line);
+    Put(*remembered, line);
   }
 
   void Show(std::string_view line) {
-    if (sink_) return sink_(line);
+    if (sink) return sink(line);
     WriteToStandardError(line);
   }
 
   void Open() {
     if (!Make()) return;
-    for (const std::string& line : remembered_->last_formatted()) {
-      if (file_) Keep(line);
+    for (const std::string& line : remembered->last_formatted()) {
+      if (file) Keep(line);
     }
   }
 
   // spdlog's own file sink would follow links and wait for a pipe.
   bool Make() {
-    Result<UniqueFd> file = MakeOwnFileAt(folder_.get(), shown_ / kNames[0], mode_);
-    if (!file) {
-      GiveUpFile(file.error().text);
+    Result<UniqueFd> made = MakeOwnFileAt(folder.get(), shown / kNames[0], mode);
+    if (!made) {
+      GiveUpFile(made.error().text);
       return false;
     }
-    file_ = *std::move(file);
-    size_ = 0;
+    file = *std::move(made);
+    size = 0;
     return true;
   }
 
   void Keep(std::string_view line) {
-    if (size_ + line.size() > kFileBytes) {
+    if (size + line.size() > kFileBytes) {
       for (std::size_t i = std::size(kNames) - 1; i > 0; --i)
-        (void)::renameat(folder_.get(), kNames[i - 1], folder_.get(), kNames[i]);
+        (void)::renameat(folder.get(), kNames[i - 1], folder.get(), kNames[i]);
       if (!Make()) return;
     }
-    size_ += line.size();
+    size += line.size();
     while (!line.empty()) {
-      const ssize_t written = ::write(file_.get(), line.data(), line.size());
+      const ssize_t written = ::write(file.get(), line.data(), line.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0)
         return GiveUpFile(
-            Error::System(fmt::format("cannot write '{}'", (shown_ / kNames[0]).string()), errno).text);
+            Error::System(fmt::format("cannot write '{}'", (shown / kNames[0]).string()), errno).text);
       line.remove_prefix(static_cast<std::size_t>(written));
     }
   }
 
   // The log goes on without the file.
   void GiveUpFile(const std::string& why) {
-    folder_.Reset();
-    file_.Reset();
+    folder.Reset();
+    file.Reset();
     Show(Line("job", Level::kError, "the log is no longer kept in a file: " + why));
   }
 
@@ -183,17 +134,17 @@ class Log {
   // line for which there is no room is dropped, or cut.
   void WriteToStandardError(std::string_view line) {
     std::string with_loss;
-    if (dropped_ != 0) {
+    if (dropped != 0) {
       with_loss =
-          fmt::format("dtrun: {} lines of the log were dropped, as standard error was full\n", dropped_);
+          fmt::format("dtrun: {} lines of the log were dropped, as standard error was full\n", dropped);
       with_loss += line;
       line = with_loss;
     }
-    const std::uint64_t dropped_before = std::exchange(dropped_, 0);
+    const std::uint64_t dropped_before = std::exchange(dropped, 0);
     while (!line.empty()) {
       pollfd room{STDERR_FILENO, POLLOUT, 0};
       if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
-        dropped_ = dropped_before + 1;
+        dropped = dropped_before + 1;
         return;
       }
       const ssize_t written =
@@ -204,31 +155,37 @@ class Log {
     }
   }
 
-  std::mutex mutex_;
-  Levels levels_;
-  bool json_ = false;
-  std::string host_;
-  std::optional<int> rank_;
-  std::unique_ptr<spdlog::formatter> time_;
-  std::function<void(std::string_view)> sink_;
-  std::unique_ptr<spdlog::sinks::ringbuffer_sink_st> remembered_;
-  UniqueFd folder_;              // of the file; none: no file is kept
-  std::filesystem::path shown_;  // the folder in errors
-  mode_t mode_ = 0;              // of the file
-  UniqueFd file_;                // none: not created yet
-  std::size_t size_ = 0;         // of the file, in bytes
-  std::uint64_t dropped_ = 0;
+  std::mutex mutex;
+  Levels levels;
+  bool json = false;
+  std::string host;
+  std::optional<int> rank;
+  std::unique_ptr<spdlog::formatter> time;
+  std::function<void(std::string_view)> sink;
+  std::unique_ptr<spdlog::sinks::ringbuffer_sink_st> remembered;
+  UniqueFd folder;              // of the file; none: no file is kept
+  std::filesystem::path shown;  // the folder in errors
+  mode_t mode = 0;              // of the file
+  UniqueFd file;                // none: not created yet
+  std::size_t size = 0;         // of the file, in bytes
+  std::uint64_t dropped = 0;
 };
 
 }  // namespace
 
 namespace internal {
 
-bool Keeps(std::string_view room, Level level) { return Log::Get().Keeps(room, level); }
+bool Keeps(std::string_view room, Level level) {
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  return level >= log.levels.Of(room);
+}
 
 void Write(std::string_view room, Level level, std::string_view text) {
   const int saved_errno = errno;
-  Log::Get().Write(room, level, text);
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  log.Distribute(log.Line(room, level, text));
   errno = saved_errno;
 }
 
@@ -266,19 +223,46 @@ Options OptionsOfEnvironment() {
 }
 
 void Start(const Options& options, const std::string& host, std::optional<int> rank) {
-  Log::Get().Start(options, host, rank);
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  log.levels = options.levels;
+  internal::lowest = log.levels.Lowest();
+  log.json = options.json;
+  log.host = host;
+  log.rank = rank;
+  const auto zone = log.json ? spdlog::pattern_time_type::utc : spdlog::pattern_time_type::local;
+  const char* const form = log.json ? "%Y-%m-%dT%H:%M:%S.%fZ" : "%Y-%m-%d %H:%M:%S.%e";
+  log.time = std::make_unique<spdlog::pattern_formatter>(form, zone, "");
 }
 
-Options Current() { return Log::Get().Current(); }
+Options Current() {
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  return {log.levels, log.json};
+}
 
 void WriteTo(std::function<void(std::string_view)> sink, bool replay) {
-  Log::Get().WriteTo(std::move(sink), replay);
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  log.sink = std::move(sink);
+  if (!replay) return;
+  for (const std::string& line : log.remembered->last_formatted()) log.Show(line);
 }
 
 void KeepIn(UniqueFd folder, const std::filesystem::path& shown, mode_t mode) {
-  Log::Get().KeepIn(std::move(folder), shown, mode);
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  log.folder = std::move(folder);
+  log.shown = shown;
+  log.mode = mode;
+  log.file.Reset();
+  if (log.folder && !log.remembered->last_raw(1).empty()) log.Open();
 }
 
-void PassOn(std::string_view line) { Log::Get().PassOn(line); }
+void PassOn(std::string_view line) {
+  Log& log = Log::Get();
+  const std::lock_guard lock(log.mutex);
+  log.Distribute(line);
+}
 
 }  // namespace dtrun::log
