@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <system_error>
 
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "sdk/helpers/helper.h"
 
@@ -19,18 +19,11 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMostPrinted = 64;
 
-std::optional<std::uint64_t> Hex(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // "[host:4711] [ 3] ./train(main+0x1d)[0x55d0c0de1198]", "./train() [0x401136]"
 std::optional<PrintedFrame> ReadFrame(std::string_view line) {
   const auto bracket = line.rfind("[0x");
   if (bracket == line.npos || !line.ends_with(']')) return std::nullopt;
-  const auto address = Hex(line.substr(bracket + 3, line.size() - bracket - 4));
+  const auto address = NumberOf<std::uint64_t>(line.substr(bracket + 3, line.size() - bracket - 4), 16);
   if (!address) return std::nullopt;
   std::string_view head = line.substr(0, bracket);
   while (head.ends_with(' ')) head.remove_suffix(1);
@@ -39,7 +32,8 @@ std::optional<PrintedFrame> ReadFrame(std::string_view line) {
   if (const auto open = head.rfind('('); open != head.npos && head.ends_with(')')) {
     const std::string_view inside = head.substr(open + 1, head.size() - open - 2);
     const auto plus = inside.rfind("+0x");
-    const auto offset = plus == inside.npos ? std::nullopt : Hex(inside.substr(plus + 3));
+    const auto offset =
+        plus == inside.npos ? std::nullopt : NumberOf<std::uint64_t>(inside.substr(plus + 3), 16);
     if (offset) frame.symbol = inside.substr(0, plus), frame.offset = *offset;
     head = head.substr(0, open);
   }
@@ -204,35 +198,32 @@ std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& line
   const std::string of_ucx = fmt::format("] Caught signal {} (", signal),
                     ucx_pid = fmt::format(":{:<5}:", pid);
   std::vector<PrintedFrame> frames;
-  bool dtruns = false, open_mpis = false, ucxs = false;  // frames of which may follow
+  enum class By { kNone, kDtrun, kOpenMpi, kUcx } by = By::kNone;  // whose frames may follow
+  const auto begins = [&](By printer) {
+    by = printer;
+    frames.clear();
+  };
   for (const std::string_view line : lines) {
-    if (line.starts_with(of_dtrun)) {
-      dtruns = true, open_mpis = ucxs = false;
-      frames.clear();
-      continue;
-    }
     const auto begin = line.starts_with('[') ? line.find(of_open_mpi) : line.npos;
     const std::string_view said =
         begin == line.npos ? std::string_view() : line.substr(begin + of_open_mpi.size());
-    if (said.starts_with("Signal: ")) {
-      open_mpis = said.ends_with(number), dtruns = ucxs = false;
-      frames.clear();
-      continue;
+    const auto caught = line.starts_with('[') ? line.find(of_ucx) : line.npos;
+    if (line.starts_with(of_dtrun)) {
+      begins(By::kDtrun);
+    } else if (said.starts_with("Signal: ")) {
+      begins(said.ends_with(number) ? By::kOpenMpi : By::kNone);
+    } else if (caught != line.npos && line.substr(0, caught).find(ucx_pid) != line.npos) {
+      begins(By::kUcx);
+    } else {
+      const std::string_view numbered =
+          line.substr(std::min(line.find_first_not_of(" 0123456789"), line.size()));
+      auto frame = by == By::kNone      ? std::nullopt
+                   : by == By::kDtrun   ? ReadFrame(line)
+                   : by == By::kOpenMpi ? ReadFrame(said)
+                                        : ReadFrame(numbered);
+      if (frame && frames.size() < kMostPrinted) frames.push_back(*std::move(frame));
+      if (!frame && by == By::kDtrun) by = By::kNone;
     }
-    if (const auto caught = line.find(of_ucx);
-        line.starts_with('[') && caught != line.npos && line.substr(0, caught).find(ucx_pid) != line.npos) {
-      ucxs = true, dtruns = open_mpis = false;
-      frames.clear();
-      continue;
-    }
-    const std::string_view numbered =
-        line.substr(std::min(line.find_first_not_of(" 0123456789"), line.size()));
-    auto frame = dtruns      ? ReadFrame(line)
-                 : open_mpis ? ReadFrame(said)
-                 : ucxs      ? ReadFrame(numbered)
-                             : std::nullopt;
-    if (frame && frames.size() < kMostPrinted) frames.push_back(*std::move(frame));
-    if (!frame) dtruns = false;
   }
   // UCX's handler, and then the return from the signal, in the C library.
   const auto handler = [](const PrintedFrame& frame) {

@@ -138,11 +138,6 @@ std::string TextOf(const Look& look) {
   return text;
 }
 
-// Text that follows "waits for".
-std::string InThread(const Place& place) {
-  return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
-}
-
 // The thread that holds the GIL, if it is not the first one.
 const PythonThread* OtherHolder(const Look& look) {
   const auto& threads = look.python.threads;
@@ -206,7 +201,7 @@ void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
         !collective.empty() || (place.stand == Stand::kWaits && !IsOfTheUser(one->frames.front()));
     all_wait = all_wait && waits;
     if (waits ? !one_waits : doing->beside.empty())
-      doing->beside = "a thread is " + (collective.empty() ? InThread(place) : "in " + collective);
+      doing->beside = "a thread is " + (collective.empty() ? place.Text() : "in " + collective);
     one_waits = one_waits || waits;
   }
   if (!one_waits) return;
@@ -263,7 +258,7 @@ void FillFromPython(const Look& look, Doing* doing) {
   if (keeper == nullptr) return;
   doing->stand = Stand::kElsewhere;
   doing->more =
-      fmt::format("thread {} keeps Python's lock, {}", keeper->id, InThread(PlaceOf(keeper->frames, source)));
+      fmt::format("thread {} keeps Python's lock, {}", keeper->id, PlaceOf(keeper->frames, source).Text());
 }
 
 // A program without Python frames that naps may do so between two looks at a request of a library.
@@ -301,7 +296,7 @@ std::string WorkersText(const std::vector<Look>& looks, pid_t but) {
     const bool stopped = (state == 'T' || state == 't') && IsWorker(frames);
     if (!place && !stopped) continue;
     std::string text = stopped ? "stopped" : "";
-    if (place) text += (text.empty() ? "" : ", ") + InThread(*place);
+    if (place) text += (text.empty() ? "" : ", ") + place->Text();
     if (std::ranges::find(places, text) == places.end()) places.push_back(std::move(text));
   }
   places.resize(std::min(places.size(), kMostWorkersNamed));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <sstream>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -20,17 +18,12 @@ constexpr std::uint64_t kPageBytes = 4096;
 // moved the variable into the program (copy relocation).
 std::vector<std::uint64_t> ModulesWithEnviron(const std::string& maps) {
   std::vector<std::uint64_t> bases;
-  std::istringstream lines(maps);
   bool first = true;
-  for (std::string line; std::getline(lines, line);) {
-    const auto path = line.find('/');
-    std::istringstream fields(line);
-    std::string range, rights, offset;
-    if (path == std::string::npos || !(fields >> range >> rights >> offset)) continue;
-    if (offset.find_first_not_of('0') != std::string::npos) continue;
-    const std::string_view name = FileName(line);
+  for (const Mapping& mapping : MappingsIn(maps)) {
+    if (!mapping.first) continue;
+    const std::string_view name = FileName(mapping.path);
     if (first || name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl"))
-      bases.push_back(std::strtoull(range.c_str(), nullptr, 16));
+      bases.push_back(mapping.begin);
     first = false;
   }
   return bases;

@@ -85,15 +85,17 @@ constexpr Call kCalls[] = {
     {SYS_waitid, "wait for a child", false, true},
 };
 
+std::string WithoutControls(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
 std::string LinkOf(pid_t pid, int descriptor) {
   std::array<char, 256> text{};
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
   if (::readlink(path.c_str(), text.data(), text.size() - 1) <= 0) return {};
-  std::string link(text.data());
-  for (char& c : link) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return link;
+  return WithoutControls(text.data());
 }
 
 // Of a system call, as in /proc/PID/syscall: six arguments, and where the thread's stack and code are.
@@ -168,11 +170,7 @@ std::string AfterName(const std::string& stat) {
 std::string NameIn(const std::string& stat) {
   const auto begin = stat.find('('), end = stat.rfind(')');
   if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
-  std::string name = stat.substr(begin + 1, end - begin - 1);
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return name;
+  return WithoutControls(stat.substr(begin + 1, end - begin - 1));
 }
 
 // Read and written by a process or a thread. `folder`: its own in /proc.

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/base/number.h"
+#include "core/base/text.h"
+
 namespace dtrun::stacks {
 namespace {
 
@@ -31,6 +34,25 @@ bool ProcessMemory::CopyFrom(std::uint64_t address, void* to, std::size_t size) 
   const iovec here{to, size};
   const iovec there{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
   return ::process_vm_readv(pid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(size);
+}
+
+std::vector<Mapping> MappingsIn(std::string_view maps) {
+  std::vector<Mapping> mappings;
+  for (std::string_view line : LinesOf(maps)) {
+    const auto path = line.find('/');
+    if (path == line.npos) continue;
+    Mapping mapping{.path = line.substr(path)};
+    line = line.substr(0, path);
+    const auto begin = TakeNumber<std::uint64_t>(&line, 16);
+    if (!begin || !line.starts_with('-')) continue;
+    line.remove_prefix(1);
+    mapping.begin = *begin;
+    mapping.end = TakeNumber<std::uint64_t>(&line, 16).value_or(0);
+    const std::vector<std::string_view> fields = Split(Trim(line), ' ');  // rights, offset, device, inode
+    mapping.first = fields.size() > 1 && NumberOf<std::uint64_t>(fields[1], 16) == std::uint64_t{0};
+    mappings.push_back(mapping);
+  }
+  return mappings;
 }
 
 namespace {

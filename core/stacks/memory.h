@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dtrun::stacks {
 
@@ -59,6 +60,15 @@ class ProcessMemory final : public Memory {
  private:
   bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const override;
 };
+
+// A line of /proc/PID/maps that names a file.
+struct Mapping {
+  std::uint64_t begin = 0, end = 0;
+  bool first = false;     // the file is mapped from its beginning
+  std::string_view path;  // in the text
+};
+// Those of `maps`, a text in the form of /proc/PID/maps.
+std::vector<Mapping> MappingsIn(std::string_view maps);
 
 // The address of the exported symbol in the ELF object mapped at `base`; 0: not found.
 std::uint64_t FindSymbol(const Memory& memory, std::uint64_t base, std::string_view name);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/base/text.h"
+#include "core/stacks/memory.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -70,31 +71,12 @@ void SetSource(std::string_view text, NativeFrame* frame) {
   frame->line = std::atoi(std::string(text.substr(first + 1, 9)).c_str());
 }
 
-class Modules {
- public:
-  explicit Modules(std::string_view maps) {
-    for (const std::string_view line : LinesOf(maps)) {
-      const auto path = line.find('/'), dash = line.find('-');
-      if (path == std::string_view::npos || dash == std::string_view::npos) continue;
-      const std::string range(line.substr(0, line.find(' ')));
-      ranges_.push_back({std::strtoull(range.c_str(), nullptr, 16),
-                         std::strtoull(range.c_str() + dash + 1, nullptr, 16), line.substr(path)});
-    }
+std::string ModuleAt(const std::vector<Mapping>& mappings, std::uint64_t address) {
+  for (const Mapping& mapping : mappings) {
+    if (address >= mapping.begin && address < mapping.end) return Printable(mapping.path);
   }
-  std::string At(std::uint64_t address) const {
-    for (const Range& range : ranges_) {
-      if (address >= range.begin && address < range.end) return Printable(range.path);
-    }
-    return {};
-  }
-
- private:
-  struct Range {
-    std::uint64_t begin, end;
-    std::string_view path;
-  };
-  std::vector<Range> ranges_;
-};
+  return {};
+}
 
 }  // namespace
 
@@ -165,7 +147,7 @@ std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {
 }
 
 std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::string_view maps) {
-  const Modules modules(maps);
+  const std::vector<Mapping> mappings = MappingsIn(maps);
   const std::string ours = fmt::format("(LWP {})", id);
   std::vector<NativeFrame> frames;
   bool in_thread = false;
@@ -177,7 +159,8 @@ std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::strin
     const auto address = line.find("0x"), in = line.find(" in ");
     if (!in_thread || !line.starts_with('#') || address > 8 || in == std::string_view::npos) continue;
     NativeFrame frame;
-    frame.module = modules.At(std::strtoull(std::string(line.substr(address, 18)).c_str(), nullptr, 16));
+    frame.module =
+        ModuleAt(mappings, std::strtoull(std::string(line.substr(address, 18)).c_str(), nullptr, 16));
     const auto end = line.find(" (", in + 4);
     const std::string_view function = line.substr(in + 4, std::min(end, line.size()) - in - 4);
     if (function != "??") frame.function = WithoutArguments(function);

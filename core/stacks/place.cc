@@ -326,8 +326,7 @@ namespace {
 // Whether `function`, for example "_try_get_data", is the last part of the frame's name,
 // "_MultiProcessingDataLoaderIter._try_get_data".
 bool IsFunction(const Frame& frame, std::string_view file, std::string_view function) {
-  const std::string_view name = frame.function;
-  return frame.file.ends_with(file) && name.substr(name.rfind('.') + 1) == function;
+  return frame.file.ends_with(file) && LastPart(frame.function) == function;
 }
 
 bool IsLoop(const Frame& frame) {

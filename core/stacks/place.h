@@ -33,6 +33,8 @@ struct Place {
   std::string what;   // "time.sleep", "all_reduce"; empty: the line itself
   std::string where;  // "train.py:40"
   std::string line;   // source line without indentation; empty: unknown
+  // "in json.loads at lib.py:4"
+  std::string Text() const { return (what.empty() ? "at " : "in " + what + " at ") + where; }
 };
 
 // Line number `line`, from 1, of a file of the process; empty if not available.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -157,27 +156,6 @@ bool NamesPython(std::string_view path) {
   return name.starts_with("libpython3") || name.starts_with("python3");
 }
 
-struct Mapped {
-  std::uint64_t base = 0;
-  std::string path;
-};
-
-// The mapped files that may be the interpreter, with their start addresses.
-std::vector<Mapped> Interpreters(const std::string& maps) {
-  std::vector<Mapped> found;
-  std::istringstream lines(maps);
-  for (std::string line; std::getline(lines, line);) {
-    const auto path = line.find('/');
-    if (path == std::string::npos || !NamesPython(std::string_view(line).substr(path))) continue;
-    std::istringstream fields(line);
-    std::string range, mode, offset;
-    fields >> range >> mode >> offset;
-    if (offset.find_first_not_of('0') != std::string::npos) continue;
-    found.push_back({std::stoull("0" + range.substr(0, range.find('-')), nullptr, 16), line.substr(path)});
-  }
-  return found;
-}
-
 // Reads one number of the table, six bits per byte.
 unsigned long Varint(const std::string& table, std::size_t* at) {
   unsigned long value = 0;
@@ -266,10 +244,11 @@ void Locate(const std::string& table, int first_line, long unit, Frame* frame) {
 }
 
 PythonReader::PythonReader(const Memory& memory, const std::string& maps) {
-  for (const Mapped& mapped : Interpreters(maps)) {
+  for (const Mapping& mapped : MappingsIn(maps)) {
+    if (!mapped.first || !NamesPython(mapped.path)) continue;
     is_python_ = true;
-    version_at_ = FindSymbol(memory, mapped.base, "Py_Version");
-    runtime_ = FindSymbol(memory, mapped.base, "_PyRuntime");
+    version_at_ = FindSymbol(memory, mapped.begin, "Py_Version");
+    runtime_ = FindSymbol(memory, mapped.begin, "_PyRuntime");
     if (version_at_ == 0 || runtime_ == 0) continue;
     version_ = memory.Read<std::uint32_t>(version_at_).value_or(0);
     layout_ = LayoutOf(memory, version_, runtime_);

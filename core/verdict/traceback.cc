@@ -103,14 +103,9 @@ std::vector<stacks::Frame> CrashIn(const std::vector<std::string>& lines) {
   return frames;
 }
 
-// "in json.loads at lib.py:4"
-std::string TextOf(const stacks::Place& place) {
-  return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
-}
-
 std::string OwnPlaceText(const std::vector<stacks::Frame>& frames) {
   if (std::ranges::none_of(frames, stacks::IsOfTheUser)) return {};
-  return TextOf(stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); }));
+  return stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); }).Text();
 }
 
 bool EndsInAWait(const Traceback& traceback) {
@@ -192,7 +187,7 @@ std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines) {
 
 std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
   const auto place = PlaceIn(lines);
-  return place ? TextOf(*place) : "";
+  return place ? place->Text() : "";
 }
 
 std::string OwnErrorPlaceIn(const std::vector<std::string>& lines) {
