@@ -15,11 +15,8 @@ namespace {
 constexpr std::size_t kNoRank = static_cast<std::size_t>(-1);
 
 std::size_t IndexOf(const Facts& facts, int rank) {
-  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
-    const bool last = i + 1 == facts.ranks.size();
-    if (rank >= facts.ranks[i].rank && (last || rank < facts.ranks[i + 1].rank)) return i;
-  }
-  return kNoRank;
+  const auto after = std::ranges::upper_bound(facts.ranks, rank, {}, &RankFacts::rank);
+  return after == facts.ranks.begin() ? kNoRank : static_cast<std::size_t>(after - facts.ranks.begin()) - 1;
 }
 
 std::optional<std::size_t> LossOf(const Facts& facts, const std::string& host) {
@@ -90,11 +87,11 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   const process::Ending& ending = *rank.ending;
   if (ending.stopped_by != 0) return ExitClass::kSignal;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
+  // An uncaught C++ exception ends a program by SIGABRT.
   const bool by_itself = ending.signal == 0 || ending.signal == SIGABRT;
   if (by_itself && (!facts.calls_differ.empty() || SaysCallsDiffer(rank.tail))) return ExitClass::kUserError;
   if (!PluginAtFault(rank).empty()) return ExitClass::kPlugin;
-  // An uncaught C++ exception ends a program by SIGABRT.
-  if (ending.signal == 0 || ending.signal == SIGABRT) {
+  if (by_itself) {
     for (const PeerReport& report : rank.reports) {
       if (!rank.IsOfAnother(report)) continue;
       const std::size_t peer = IndexOf(facts, report.peer);
@@ -102,7 +99,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
     }
   }
-  if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
+  if (!by_itself) return ExitClass::kSignal;
   if (RanOutOfMemory(rank)) return ExitClass::kOutOfMemory;
   switch (KindOf(rank)) {
     case failures::Kind::kNetwork:

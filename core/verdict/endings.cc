@@ -57,10 +57,6 @@ class Groups {
   std::vector<Group> groups_;
 };
 
-bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
-  return rank.ending && !rank.ending->failed() && rank.ended_at < at;
-}
-
 bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
 
 // Describes the state of a rank without a known end, for one rank and for several.
@@ -87,6 +83,16 @@ bool FailedAlone(const RankFacts& rank, const RankFacts* cause) {
 
 bool IsOneOf(const std::vector<int>& ranks, const RankFacts& rank) {
   return std::ranges::find(ranks, rank.rank) != ranks.end();
+}
+
+// The ranks that exited with code 0 and for which `counts` is true, with `clause` behind them; empty: none.
+template <class Counts>
+std::string Successful(const Facts& facts, const char* clause, Counts counts) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (EndedWell(rank) && counts(rank)) AddRanks(rank, &ranks);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + clause;
 }
 
 }  // namespace
@@ -120,29 +126,21 @@ bool OnLostHost(const Facts& facts, const RankFacts& rank) {
 }
 
 std::string Beside(const Facts& facts, std::chrono::nanoseconds at, const std::vector<int>& told) {
-  std::vector<int> ranks;
-  for (const RankFacts& rank : facts.ranks) {
-    const bool well = EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at);
-    if (well && !IsOneOf(told, rank)) AddRanks(rank, &ranks);
-  }
-  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
+  return Successful(facts, " exited with code 0", [&](const RankFacts& rank) {
+    return rank.signal_sent == 0 && rank.ended_at >= at && !IsOneOf(told, rank);
+  });
 }
 
 std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at) {
-  std::vector<int> ranks;
-  for (const RankFacts& rank : facts.ranks) {
-    if (EndedWell(rank) && rank.signal_sent != 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
-  }
-  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0 while dtrun was ending the job";
+  return Successful(facts, " exited with code 0 while dtrun was ending the job",
+                    [&](const RankFacts& rank) { return rank.signal_sent != 0 && rank.ended_at >= at; });
 }
 
 std::string Before(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                    const std::vector<int>& told) {
-  std::vector<int> ranks;
-  for (const RankFacts& rank : facts.ranks) {
-    if (&rank != cause && !IsOneOf(told, rank) && EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
-  }
-  return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
+  return Successful(facts, " had exited with code 0", [&](const RankFacts& rank) {
+    return &rank != cause && rank.ended_at < at && !IsOneOf(told, rank);
+  });
 }
 
 std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,

@@ -106,13 +106,6 @@ std::string FailureText(const RankFacts& rank) {
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }
 
-bool AnyJoined(const Facts& facts) {
-  for (const RankFacts& rank : facts.ranks) {
-    if (rank.joined) return true;
-  }
-  return false;
-}
-
 // "rank 3"; "the process of ranks 0-3" where one process holds several.
 std::string Who(const RankFacts& process) {
   if (process.failed) return FoldRanks({process.failed->rank});
@@ -125,7 +118,8 @@ std::string Who(const RankFacts& process) {
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   if (rank.left) return ", after dtrun_finalize";
   if (rank.joined) return ", after it had called dtrun_init";
-  if (AnyJoined(facts)) return ", before dtrun_init, which other ranks had called";
+  if (std::ranges::any_of(facts.ranks, &RankFacts::joined))
+    return ", before dtrun_init, which other ranks had called";
   return "";
 }
 
@@ -267,19 +261,18 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
 
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                    const std::string& hint, ExitClass exit_class, const std::vector<int>& told) {
+  const std::pair<const char*, std::string> lines[] = {
+      {"before it", Before(facts, cause, at, told)},
+      {"also failed", AlsoFailed(facts, cause, at, told)},
+      {"because of it", Consequences(facts, cause, at, told)},
+      {"meanwhile", Meanwhile(facts, at)},
+      {"unrelated", Beside(facts, at, told)},
+      {"not restarted", facts.not_restarted},
+      {"next", hint}};
   std::string text;
-  const std::string before = Before(facts, cause, at, told);
-  if (!before.empty()) text += "  before it: " + before + "\n";
-  const std::string also = AlsoFailed(facts, cause, at, told);
-  if (!also.empty()) text += "  also failed: " + also + "\n";
-  const std::string consequences = Consequences(facts, cause, at, told);
-  if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
-  const std::string meanwhile = Meanwhile(facts, at);
-  if (!meanwhile.empty()) text += "  meanwhile: " + meanwhile + "\n";
-  const std::string beside = Beside(facts, at, told);
-  if (!beside.empty()) text += "  unrelated: " + beside + "\n";
-  if (!facts.not_restarted.empty()) text += "  not restarted: " + facts.not_restarted + "\n";
-  if (!hint.empty()) text += "  next: " + hint + "\n";
+  for (const auto& [label, what] : lines) {
+    if (!what.empty()) text += fmt::format("  {}: {}\n", label, what);
+  }
   if (facts.names_class || exit_class != ExitClass::kUserError)
     text += fmt::format("  class: {}\n", ClassName(exit_class));
   return text + fmt::format("  logs: {}\n", facts.logs);

@@ -12,16 +12,8 @@
 namespace dtrun::verdict {
 
 bool EndedByItself(const process::Ending& ending) {
-  if (ending.out_of_memory) return false;
-  switch (ending.signal) {
-    case 0:
-    case SIGABRT:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
-    case SIGSEGV: return true;
-    default: return false;
-  }
+  constexpr int kOwn[] = {0, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+  return !ending.out_of_memory && std::ranges::find(kOwn, ending.signal) != std::end(kOwn);
 }
 
 namespace {

@@ -56,14 +56,13 @@ bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
 
 // What it printed before others failed. Later output may be a consequence of dtrun's signal.
 const std::vector<std::string>& LinesOf(const RankFacts& rank) {
-  const bool by_itself = rank.ending && rank.ending->failed() && rank.signal_sent == 0;
-  return by_itself ? rank.tail : rank.before;
+  return rank.FailedByItself() ? rank.tail : rank.before;
 }
 
 // Whether a living rank has caught the error that it printed: it waits for others again, runs lines of the
 // program that handle no error, or has printed more since.
 bool HasGoneOn(const RankFacts& rank) {
-  if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
+  if (!rank.doing || rank.FailedByItself()) return false;
   if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
   if (rank.doing->stand == stacks::Stand::kElsewhere) {
     return SaysMoreThanItsError(LinesOf(rank)) || (!rank.doing->may_handle && !EndedAThread(LinesOf(rank)));
@@ -234,8 +233,7 @@ std::string KindOfError(const std::vector<std::string>& lines) {
 // Key for finding ranks that failed the same way: the error, or else how it ended and its last line.
 std::string KindOfFailure(const RankFacts& rank) {
   if (std::string error = KindOfError(rank.tail); !error.empty()) return error;
-  if (!rank.ending || !rank.ending->failed() || !EndedByItself(*rank.ending) || rank.signal_sent != 0)
-    return {};
+  if (!rank.FailedByItself() || !EndedByItself(*rank.ending)) return {};
   const auto last = std::ranges::find_if(rank.tail.rbegin(), rank.tail.rend(),
                                          [](const std::string& line) { return !line.empty(); });
   if (last == rank.tail.rend()) return {};
@@ -295,7 +293,7 @@ std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {
     if (!rank.erred_at || *rank.erred_at >= facts.ranks[found.value_or(first)].erred_at ||
         *rank.erred_at + kExitsWithin < other.erred_at || (rank.ending && !rank.ending->failed()))
       continue;
-    const std::vector<std::string>& lines = rank.FailedByItself() ? rank.tail : rank.before;
+    const std::vector<std::string>& lines = LinesOf(rank);
     const std::string error = ErrorIn(lines);
     if (!error.empty() && WithoutNumbers(error) != seen && !HasGoneOn(rank) && !SaysPeerIsMissing(lines))
       found = i;

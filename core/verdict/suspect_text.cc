@@ -71,10 +71,7 @@ std::string PlaceText(const RankFacts& rank) {
 std::vector<int> RanksThatLeft(const Facts& facts, const Suspicion& suspicion) {
   std::vector<int> ranks;
   if (suspicion.kind != Suspicion::Kind::kLeft) return ranks;
-  for (const std::size_t index : suspicion.indices) {
-    const RankFacts& process = facts.ranks[index];
-    for (int rank = process.rank; rank < process.rank + process.count; ++rank) ranks.push_back(rank);
-  }
+  for (const std::size_t index : suspicion.indices) AddRanks(facts.ranks[index], &ranks);
   return ranks;
 }
 

@@ -15,11 +15,7 @@
 namespace dtrun::verdict {
 namespace {
 
-constexpr int kHostLost = 1;
-constexpr int kExitedEarly = 1;
-constexpr int kIsolated = 1;
-constexpr int kStalled = 1;
-constexpr int kWithoutMpiServer = 1;
+constexpr int kFailed = 1;      // where no exit code of a rank tells
 constexpr int kTimeIsUp = 124;  // as timeout(1)
 
 // Whether all hosts of ranks were lost, except the root's own.
@@ -108,16 +104,16 @@ int ExitCode(const Facts& facts) {
       // An exit code holds only the lowest byte.
       if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
       const process::Ending& ending = *rank.ending;
-      if (ending.early_exit != process::EarlyExit::kNone) return kExitedEarly;
+      if (ending.early_exit != process::EarlyExit::kNone) return kFailed;
       if (ending.stopped_by != 0) return 128 + ending.stopped_by;
       return ending.signal != 0 ? 128 + ending.signal : ending.code;
     }
-    case Cause::Kind::kHost: return kHostLost;
     case Cause::Kind::kGuard: return 128 + SIGKILL;
     case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
-    case Cause::Kind::kIsolatedRanks: return kIsolated;
-    case Cause::Kind::kStalled: return kStalled;
-    case Cause::Kind::kMpiServer: return kWithoutMpiServer;
+    case Cause::Kind::kHost:
+    case Cause::Kind::kIsolatedRanks:
+    case Cause::Kind::kStalled:
+    case Cause::Kind::kMpiServer: return kFailed;
     case Cause::Kind::kTimeLimit: return kTimeIsUp;
     case Cause::Kind::kNone: break;
   }

@@ -40,6 +40,7 @@ Json KnownJson(const RankFacts& rank) {
   return known;
 }
 
+Json SignalOrNull(int signal) { return signal == 0 ? Json(nullptr) : Json(process::SignalName(signal)); }
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json StragglerJson(const Facts& facts) {
@@ -56,15 +57,14 @@ Json StragglerJson(const Facts& facts) {
 
 // Summary of a generation, without its ranks.
 Json SummaryJson(const GenerationSummary& summary) {
-  return {
-      {"generation", summary.generation},
-      {"result", summary.result},
-      {"exit_class", OrNull(summary.exit_class)},
-      {"exit_code", summary.exit_code},
-      {"duration_seconds", Seconds(summary.duration)},
-      {"first_failed_rank", summary.first_failed_rank ? Json(*summary.first_failed_rank) : Json(nullptr)},
-      {"lost_host", OrNull(summary.lost_host)},
-      {"interrupt", summary.interrupt == 0 ? Json(nullptr) : Json(process::SignalName(summary.interrupt))}};
+  return {{"generation", summary.generation},
+          {"result", summary.result},
+          {"exit_class", OrNull(summary.exit_class)},
+          {"exit_code", summary.exit_code},
+          {"duration_seconds", Seconds(summary.duration)},
+          {"first_failed_rank", summary.first_failed_rank ? Json(*summary.first_failed_rank) : Json(nullptr)},
+          {"lost_host", OrNull(summary.lost_host)},
+          {"interrupt", SignalOrNull(summary.interrupt)}};
 }
 
 const char* ResultName(const Facts& facts) {
@@ -102,15 +102,12 @@ std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::u
       reports.push_back({{"peer", report.peer}, {"what", report.what}});
     Json ending = nullptr;
     if (rank.ending) {
-      ending = {
-          {"code", rank.ending->signal == 0 ? Json(rank.ending->code) : Json(nullptr)},
-          {"signal",
-           rank.ending->signal == 0 ? Json(nullptr) : Json(process::SignalName(rank.ending->signal))},
-          {"core_dumped", rank.ending->core_dumped},
-          {"out_of_memory", rank.ending->out_of_memory},
-          {"stopped_by",
-           rank.ending->stopped_by == 0 ? Json(nullptr) : Json(process::SignalName(rank.ending->stopped_by))},
-          {"at_seconds", Seconds(rank.ended_at)}};
+      ending = {{"code", rank.ending->signal == 0 ? Json(rank.ending->code) : Json(nullptr)},
+                {"signal", SignalOrNull(rank.ending->signal)},
+                {"core_dumped", rank.ending->core_dumped},
+                {"out_of_memory", rank.ending->out_of_memory},
+                {"stopped_by", SignalOrNull(rank.ending->stopped_by)},
+                {"at_seconds", Seconds(rank.ended_at)}};
     }
     ranks.push_back({{"rank", rank.rank},
                      {"rank_count", rank.count},
@@ -120,8 +117,7 @@ std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::u
                      {"left", rank.left},
                      {"mpi_abort", rank.abort ? Json(rank.abort->code) : Json(nullptr)},
                      {"ending", ending},
-                     {"stopped_with",
-                      rank.signal_sent == 0 ? Json(nullptr) : Json(process::SignalName(rank.signal_sent))},
+                     {"stopped_with", SignalOrNull(rank.signal_sent)},
                      {"last_output", LastOutput(rank)},
                      {"place", OrNull(PlaceText(rank))},
                      {"known_failure", KnownJson(rank)},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/stacks/doing.h"
 #include "core/verdict/awaiting.h"
 #include "core/verdict/facts.h"
@@ -267,9 +267,8 @@ bool WaitedUntilALimit(std::string_view what) {
 
 // Converts the "2" of "rank 2" in the communicator to a rank of the world.
 int InWorld(std::string_view number, const std::vector<int>& members) {
-  int rank = -1;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rank);
-  if (error != std::errc() || end != number.data() + number.size() || rank < 0) return -1;
+  const int rank = NumberOf<int>(number).value_or(-1);
+  if (rank < 0) return -1;
   if (members.empty()) return rank;
   return static_cast<std::size_t>(rank) < members.size() ? members[static_cast<std::size_t>(rank)] : -1;
 }
