@@ -56,7 +56,13 @@ int WriteAll(int fd, std::string_view content) {
   return 0;
 }
 
-namespace fs = std::filesystem;
+// Creates `name`, also in place of a file of that name.
+UniqueFd CreateAnew(int folder, const std::string& name) {
+  UniqueFd fd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
+  if (!fd && errno == EEXIST && ::unlinkat(folder, name.c_str(), 0) == 0)
+    fd = UniqueFd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
+  return fd;
+}
 
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostLinks = 40;  // the kernel's limit
@@ -78,11 +84,7 @@ Result<UniqueFd> MakeOwnFile(const fs::path& file, mode_t mode) {
 }
 
 Result<UniqueFd> MakeOwnFileAt(int folder, const fs::path& file, mode_t mode) {
-  const std::string name = file.filename().string();
-  UniqueFd fd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
-  if (!fd && errno == EEXIST && ::unlinkat(folder, name.c_str(), 0) == 0) {
-    fd = UniqueFd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
-  }
+  UniqueFd fd = CreateAnew(folder, file.filename().string());
   if (!fd) return Cannot("create", file, errno);
   SetMode(fd.get(), mode);
   return fd;
@@ -108,14 +110,10 @@ Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name
                       mode_t mode) {
   const fs::path file = shown / name;
   const std::string fresh = fmt::format("{}.new-{}", name, ::getpid());
-  int number = 0;
-  UniqueFd fd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
-  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // left by a killed process
-    fd = UniqueFd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
-  }
+  const UniqueFd fd = CreateAnew(folder, fresh);  // a killed process may have left one
   if (!fd) return Cannot("write", file, errno);
   SetMode(fd.get(), mode);
-  number = WriteAll(fd.get(), content);
+  int number = WriteAll(fd.get(), content);
   if (number == 0 && ::renameat(folder, fresh.c_str(), folder, name.c_str()) != 0) number = errno;
   if (number == 0) return {};
   (void)::unlinkat(folder, fresh.c_str(), 0);

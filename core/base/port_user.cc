@@ -31,7 +31,9 @@ std::vector<TcpSocket> SocketsOn(int port) {
 struct Holder {
   pid_t pid = 0;
   std::string program;
+  std::string Text() const { return fmt::format("process {} ({})", pid, program); }
 };
+constexpr char kNotVisible[] = "a process of another user or container";
 
 // nullopt if the process is not visible (another user's or container's).
 std::optional<Holder> HolderOf(ino_t inode) {
@@ -63,9 +65,9 @@ Error PortInUse(int port) {
   for (const TcpSocket& socket : sockets) {
     if (!holder && socket.inode != 0) holder = HolderOf(socket.inode);
   }
-  const std::string who = holder            ? fmt::format("process {} ({})", holder->pid, holder->program)
+  const std::string who = holder            ? holder->Text()
                           : sockets.empty() ? "a socket that does not listen yet, such as another dtrun job"
-                                            : "a process of another user or container";
+                                            : kNotVisible;
   return Error::Of(DTRUN_BUSY,
                    "port {} is in use by {}; end it, choose another port, or let dtrun choose "
                    "by leaving the port unset",
@@ -86,9 +88,7 @@ std::vector<PortUser> ListenersOn(int port) {
   for (const TcpSocket& socket : SocketsOn(port)) {
     if (!socket.listens) continue;
     const auto holder = HolderOf(socket.inode);
-    users.push_back(holder
-                        ? PortUser{holder->pid, fmt::format("process {} ({})", holder->pid, holder->program)}
-                        : PortUser{0, "a process of another user or container"});
+    users.push_back(holder ? PortUser{holder->pid, holder->Text()} : PortUser{0, kNotVisible});
   }
   return users;
 }

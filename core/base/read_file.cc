@@ -78,15 +78,7 @@ std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most)
 }
 
 std::string ReadKernelFile(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string content;
-  std::array<char, 4096> piece;
-  for (ssize_t size = 1; file && size > 0;) {
-    size = ::read(file.get(), piece.data(), piece.size());
-    if (size > 0) content.append(piece.data(), static_cast<std::size_t>(size));
-    if (size < 0 && errno == EINTR) size = 1;
-  }
-  return content;
+  return ReadFirst(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), std::string::npos);
 }
 
 std::string FirstLineOf(const std::string& path) {

@@ -16,8 +16,16 @@ namespace {
 constexpr std::size_t kNone = std::string_view::npos;
 
 bool IsBlankLetter(char c) { return c == ' ' || c == '\t'; }
-bool IsQuoteLetter(char c) { return c == '"' || c == '\''; }
-bool EndsBareValue(char c) { return IsWhiteSpace(c) || IsQuoteLetter(c) || c == ';' || c == '&' || c == ','; }
+bool IsQuote(char c) { return c == '"' || c == '\''; }
+bool EndsBareValue(char c) { return IsWhiteSpace(c) || IsQuote(c) || c == ';' || c == '&' || c == ','; }
+
+// How many characters from `from` on `is` holds for.
+template <class Is>
+std::size_t SpanOf(std::string_view text, std::size_t from, Is is, std::size_t most = kNone) {
+  std::size_t size = 0;
+  while (size < most && from + size < text.size() && is(text[from + size])) ++size;
+  return size;
+}
 
 class ValueReader {
  public:
@@ -35,16 +43,10 @@ class ValueReader {
 
  private:
   char Letter(std::size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
-  template <class Is>
-  std::size_t Span(std::size_t from, Is is) const {
-    std::size_t end = from;
-    while (end < text_.size() && is(text_[end])) ++end;
-    return end - from;
-  }
   // A quote, or a backslash and a quote as in JSON inside a string.
   std::size_t QuoteAt(std::size_t at) const {
-    if (IsQuoteLetter(Letter(at))) return 1;
-    return Letter(at) == '\\' && IsQuoteLetter(Letter(at + 1)) ? 2 : 0;
+    if (IsQuote(Letter(at))) return 1;
+    return Letter(at) == '\\' && IsQuote(Letter(at + 1)) ? 2 : 0;
   }
   bool BeginsLine() const {
     std::size_t before = begin_;
@@ -56,7 +58,7 @@ class ValueReader {
     const std::size_t behind = at_;
     while (const std::size_t quote = QuoteAt(at_)) at_ += quote;
     const bool quoted = at_ != behind;
-    const std::size_t blanks = Span(at_, IsBlankLetter);
+    const std::size_t blanks = SpanOf(text_, at_, IsBlankLetter);
     value_.spaced = blanks > 0;
     const char sign = Letter(at_ + blanks), next = Letter(at_ + blanks + 1);
     const bool compares = sign == '=' && next == '=' && blanks > 0;
@@ -65,7 +67,7 @@ class ValueReader {
       const bool two = (sign == '=' && next == '>') || (sign == ':' && next == '=');  // => and :=
       value_.sign = two ? '=' : sign;
       at_ += blanks + (two ? 2 : 1);
-      const std::size_t more = Span(at_, IsBlankLetter);
+      const std::size_t more = SpanOf(text_, at_, IsBlankLetter);
       // Skips the blank, but not in "PASSWORD= command".
       if (value_.sign == ':' || value_.spaced || two || QuoteAt(at_ + more) != 0) at_ += more;
       return true;
@@ -113,19 +115,19 @@ class ValueReader {
     const bool cookie = header && name_.ends_with("cookie");
     const bool line = value_.spaced && value_.sign == '=' && BeginsLine();  // file line: name = a value
     if (line) {
-      value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
+      value_.size = SpanOf(text_, at_, [](char c) { return c != '\n' && c != '\r'; });
       return;
     }
-    const auto in_header = [](char c) { return !IsQuoteLetter(c) && c != '\n' && c != '\r'; };
+    const auto in_header = [](char c) { return !IsQuote(c) && c != '\n' && c != '\r'; };
     const auto in_word = [](char c) { return !EndsBareValue(c); };
-    value_.size = cookie ? Span(at_, in_header) : Span(at_, in_word);
+    value_.size = cookie ? SpanOf(text_, at_, in_header) : SpanOf(text_, at_, in_word);
     if (cookie || !name_.ends_with("authorization")) return;
     constexpr std::array<std::string_view, 5> kSchemes = {"bearer", "basic", "token", "apikey", "negotiate"};
     const std::string scheme = Lowercase(text_.substr(at_, value_.size));
     if (scheme == "digest" || scheme.starts_with("aws4-")) {  // has quoted parts
-      value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
+      value_.size = SpanOf(text_, at_, [](char c) { return c != '\n' && c != '\r'; });
     } else if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) {
-      value_.size += 1 + Span(at_ + value_.size + 1, in_word);
+      value_.size += 1 + SpanOf(text_, at_ + value_.size + 1, in_word);
     }
   }
 
@@ -135,7 +137,6 @@ class ValueReader {
   NamedValue value_;
 };
 
-bool IsQuote(char c) { return c == '"' || c == '\''; }
 bool IsNameLetter(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.'; }
 
 constexpr std::size_t kLongestName = 128;
@@ -172,32 +173,26 @@ class Masker {
     out_ += text_.substr(at_, letters);
     at_ += letters;
   }
-  template <class Is>
-  std::size_t Span(std::size_t from, Is is, std::size_t most = std::string_view::npos) const {
-    std::size_t size = 0;
-    while (size < most && from + size < text_.size() && is(text_[from + size])) ++size;
-    return size;
-  }
 
   // "curl -u ann:secret": passes each word of the text to options_ once.
   bool OptionOfProgram() {
     constexpr std::string_view kEnds = ";|&\n";
-    if (kEnds.find(text_[at_]) != std::string_view::npos) options_.Reset();
-    const auto ends = [&](char c) { return IsWhiteSpace(c) || kEnds.find(c) != std::string_view::npos; };
+    if (kEnds.find(text_[at_]) != kNone) options_.Reset();
+    const auto ends = [&](char c) { return IsWhiteSpace(c) || kEnds.find(c) != kNone; };
     if (ends(text_[at_]) || IsQuote(text_[at_])) return false;
     if (at_ > 0 && !ends(text_[at_ - 1]) && !IsQuote(text_[at_ - 1])) return false;
     const auto in_word = [&](char c) { return !ends(c); };
-    const auto secret = options_.Next(text_.substr(at_, Span(at_, in_word, kLongestWord)));
+    const auto secret = options_.Next(text_.substr(at_, SpanOf(text_, at_, in_word, kLongestWord)));
     if (!secret) return false;
     // If a quote opens before the secret, only that quote ends it, across words; otherwise any quote does.
     const std::size_t begin = at_ + *secret;
-    std::size_t opening = begin, end = begin + Span(begin, in_word);
+    std::size_t opening = begin, end = begin + SpanOf(text_, begin, in_word);
     if (!IsQuote(text_[begin])) opening = at_ > 0 && IsQuote(text_[at_ - 1]) ? at_ - 1 : text_.size();
     if (opening < text_.size()) {
       const std::size_t closing = text_.find(text_[opening], opening + 1);
-      if (closing != std::string_view::npos && closing > begin) end = closing + (opening == begin ? 1 : 0);
+      if (closing != kNone && closing > begin) end = closing + (opening == begin ? 1 : 0);
     } else {
-      end = begin + Span(begin, [&](char c) { return !ends(c) && !IsQuote(c); });
+      end = begin + SpanOf(text_, begin, [&](char c) { return !ends(c) && !IsQuote(c); });
     }
     Keep(begin - at_);
     Hide(end - at_);
@@ -209,13 +204,12 @@ class Masker {
     constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ", kDashes = "-----";
     if (!Rest().starts_with(kBegin)) return false;
     const std::size_t title = Rest().find(kDashes, kBegin.size());
-    if (title == std::string_view::npos ||
-        Rest().substr(0, title).find("PRIVATE") == std::string_view::npos) {
+    if (title == kNone || Rest().substr(0, title).find("PRIVATE") == kNone) {
       return false;
     }
     const std::size_t end = Rest().find(kEnd, title);
-    const std::size_t last = end == std::string_view::npos ? end : Rest().find(kDashes, end + kEnd.size());
-    Hide(last == std::string_view::npos ? Rest().size() : last + kDashes.size());
+    const std::size_t last = end == kNone ? end : Rest().find(kDashes, end + kEnd.size());
+    Hide(last == kNone ? Rest().size() : last + kDashes.size());
     return true;
   }
 
@@ -224,16 +218,16 @@ class Masker {
     if (!Rest().starts_with(":/")) return false;
     const std::size_t slashes = Rest().starts_with("://") ? 3 : 2;
     const std::size_t begin = at_ + slashes;
-    const std::size_t length = Span(begin, [](char c) {
+    const std::size_t length = SpanOf(text_, begin, [](char c) {
       return !IsWhiteSpace(c) && c != '/' && c != '?' && c != '#' && c != '"' && c != '\'';
     });
     const std::string_view authority = text_.substr(begin, length);
     const std::size_t sign = authority.rfind('@');
     const std::size_t colon = authority.substr(0, sign).find(':');
-    if (slashes == 2 && (sign == std::string_view::npos || colon == std::string_view::npos)) return false;
+    if (slashes == 2 && (sign == kNone || colon == kNone)) return false;
     Keep(slashes);
-    if (sign == std::string_view::npos) return true;
-    if (colon != std::string_view::npos) {
+    if (sign == kNone) return true;
+    if (colon != kNone) {
       Keep(colon + 1);
       Hide(sign - colon - 1);
     } else if (!SchemeHasUsers()) {
@@ -263,9 +257,9 @@ class Masker {
   bool Netrc() {
     constexpr std::string_view kName = "password";
     if (!Rest().starts_with(kName)) return false;
-    const std::size_t space = Span(at_ + kName.size(), IsWhiteSpace);
+    const std::size_t space = SpanOf(text_, at_ + kName.size(), IsWhiteSpace);
     const std::size_t size =
-        Span(at_ + kName.size() + space, [](char c) { return !IsWhiteSpace(c) && !IsQuote(c); });
+        SpanOf(text_, at_ + kName.size() + space, [](char c) { return !IsWhiteSpace(c) && !IsQuote(c); });
     std::size_t before = at_;
     WordBefore(before);
     const std::string_view key = WordBefore(before);
@@ -285,7 +279,7 @@ class Masker {
 
   // "password=x", "--token x", "apiKey: x", "secret = 'x'".
   bool Named() {
-    const std::size_t length = Span(at_, IsNameLetter, kLongestName);
+    const std::size_t length = SpanOf(text_, at_, IsNameLetter, kLongestName);
     const std::string_view name = Rest().substr(0, length);
     if (length == 0) return false;
     const std::string word = LastWord(name);
@@ -308,7 +302,7 @@ class Masker {
   bool IsPassword(const NamedValue& value) const {
     if (value.sign == ':' && !value.quoted) return false;  // as in "command not found"
     if (at_ > 0 && text_[at_ - 1] == ';') return true;
-    return std::string_view("/.~$`").find(text_[value.begin]) == std::string_view::npos;
+    return std::string_view("/.~$`").find(text_[value.begin]) == kNone;
   }
 
   // "?sv=2022&sig=x": the URL alone grants access.
