@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/json.h"
 
 using dtrun::options::Data;
@@ -54,11 +56,7 @@ Error Malformed(std::string_view what) {
 }
 
 bool IsTexts(const Json& json) {
-  if (!json.is_array()) return false;
-  for (const Json& item : json) {
-    if (!item.is_string()) return false;
-  }
-  return true;
+  return json.is_array() && std::ranges::all_of(json, [](const Json& item) { return item.is_string(); });
 }
 
 Result<Data> DataFromJson(Type type, const Json& json) {
@@ -141,10 +139,6 @@ Result<dtrun_options::Entry> EntryFromJson(const std::string& key, const Json& j
   entry.value = Value{*std::move(data), Origin{origin.get<int>(), place.get<std::string>()}};
   return entry;
 }
-
-}  // namespace
-
-namespace {
 
 Json RootOf(const dtrun_options& options) {
   Json root = Json::object();
