@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/plugin.h"
@@ -159,18 +160,10 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
   std::vector<File> files;
   for (const Folder& folder : folders) {
     std::error_code error;
-    std::vector<fs::directory_entry> entries;
-    // Skip unreadable folders here; Find reports them when a name is missing.
-    for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end;
-         entry.increment(error)) {
-      entries.push_back(*entry);
-    }
-    if (entries.empty()) continue;
-    std::sort(entries.begin(), entries.end());
     fs::path real_folder = fs::canonical(folder.path, error);
     if (error) real_folder = folder.path;
-    for (const fs::directory_entry& entry : entries) {
-      const fs::path& path = entry.path();
+    // Skip unreadable folders here; Find reports them when a name is missing.
+    for (const fs::path& path : EntriesOf(folder.path)) {
       const auto parsed = ParseFileName(path.filename().string());
       if (!parsed || FileForm(parsed->second) != parsed->second) continue;
       const auto same = [&](const File& file) {
@@ -182,7 +175,7 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
         continue;
       }
       fs::path real = real_folder / path.filename();
-      if (entry.is_symlink(error)) real = fs::canonical(path, error);
+      if (fs::is_symlink(path, error)) real = fs::canonical(path, error);
       if (error) real = path;  // a broken link stays in the list; loading it explains the error
       error.clear();
       files.push_back(File{parsed->first, parsed->second, std::move(real), folder.origin, {}, {}});

@@ -145,19 +145,15 @@ constexpr dtrun_host MakeHost(Kind kind, bool in_probe) {
   return host;
 }
 
-constexpr dtrun_host kBackendHosts[] = {MakeHost(Kind::kBackend, false), MakeHost(Kind::kBackend, true)};
-constexpr dtrun_host kLauncherHosts[] = {MakeHost(Kind::kLauncher, false), MakeHost(Kind::kLauncher, true)};
-constexpr dtrun_host kDeviceHosts[] = {MakeHost(Kind::kDevice, false), MakeHost(Kind::kDevice, true)};
+// By kind, in the order of kKinds, then in_probe.
+constexpr dtrun_host kHosts[][2] = {{MakeHost(Kind::kBackend, false), MakeHost(Kind::kBackend, true)},
+                                    {MakeHost(Kind::kLauncher, false), MakeHost(Kind::kLauncher, true)},
+                                    {MakeHost(Kind::kDevice, false), MakeHost(Kind::kDevice, true)}};
 
 }  // namespace
 
 const dtrun_host* HostTable(Kind kind, bool in_probe) {
-  switch (kind) {
-    case Kind::kBackend: return &kBackendHosts[in_probe];
-    case Kind::kLauncher: return &kLauncherHosts[in_probe];
-    case Kind::kDevice: break;
-  }
-  return &kDeviceHosts[in_probe];
+  return &kHosts[std::ranges::find(kKinds, kind) - std::begin(kKinds)][in_probe];
 }
 
 const dtrun_memory_service* MemoryService() { return &kMemory; }

@@ -237,19 +237,16 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
   }
   std::string arguments[] = {program,   "--probe-plugin", KindText(file.kind), file.path.string(),
                              file.name, file.id};
-  char* argv[] = {arguments[0].data(),
-                  arguments[1].data(),
-                  arguments[2].data(),
-                  arguments[3].data(),
-                  arguments[4].data(),
-                  arguments[5].data(),
-                  nullptr};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
   std::vector<char*> variables;
   for (const std::string& entry : environment) variables.push_back(const_cast<char*>(entry.c_str()));
   variables.push_back(nullptr);
   pid_t pid = -1;
-  const int problem = SpawnPlan().Spawn(program, argv, environment.empty() ? environ : variables.data(),
-                                        theirs.get(), output_end.get(), &pid);
+  const int problem =
+      SpawnPlan().Spawn(program, argv.data(), environment.empty() ? environ : variables.data(), theirs.get(),
+                        output_end.get(), &pid);
   if (problem != 0) {
     Error error = Error::System(fmt::format("start the plugin probe '{}'", program), problem);
     if (problem == EAGAIN) error.text += "; raise `ulimit -u`";

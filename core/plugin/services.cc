@@ -61,6 +61,13 @@ Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_byte
   return {};
 }
 
+template <class T, class Out>
+Status Give(const Result<T>& result, Out* out) {
+  if (!result) return result.error();
+  *out = *result;
+  return {};
+}
+
 dtrun_status Set(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes,
                  dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
@@ -90,10 +97,7 @@ dtrun_status Add(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t
                  std::int64_t* out_sum, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
-    Result<std::int64_t> sum = kv->Add(View(key), amount);
-    if (!sum) return std::move(sum).error();
-    *out_sum = *sum;
-    return {};
+    return Give(kv->Add(View(key), amount), out_sum);
   });
 }
 
@@ -104,11 +108,9 @@ dtrun_status CompareSet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const
     if (Status status = CheckKey(key); !status) return status;
     if (Status status = CheckValue(key, expected, expected_bytes); !status) return status;
     if (Status status = CheckValue(key, desired, desired_bytes); !status) return status;
-    Result<bool> swapped = kv->CompareSet(View(key), expected != nullptr, Bytes(expected, expected_bytes),
-                                          Bytes(desired, desired_bytes));
-    if (!swapped) return std::move(swapped).error();
-    *out_swapped = *swapped ? 1 : 0;
-    return {};
+    return Give(kv->CompareSet(View(key), expected != nullptr, Bytes(expected, expected_bytes),
+                               Bytes(desired, desired_bytes)),
+                out_swapped);
   });
 }
 
@@ -116,10 +118,7 @@ dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32
                    dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
-    Result<bool> existed = kv->Erase(View(key));
-    if (!existed) return std::move(existed).error();
-    *out_existed = *existed ? 1 : 0;
-    return {};
+    return Give(kv->Erase(View(key)), out_existed);
   });
 }
 
