@@ -139,12 +139,7 @@ void Builder::AssignText(const options::Spec& row, std::string_view text, const 
          fmt::format("expected {}; found {}, which is not TOML", ExpectedText(row),
                      row.secret ? "(secret)" : options::QuoteShort(text)));
   } else {
-    Result<options::Data> data = ParseText(row, text, start_folder);
-    if (data) {
-      Store(row, *std::move(data), place);
-    } else {
-      Fail(row, place, "", data.error().text);
-    }
+    StoreOrFail(row, ParseText(row, text, start_folder), place);
   }
 }
 
@@ -156,11 +151,12 @@ void Builder::TakeEntry(const options::Spec& map, const std::string& name, std::
   const std::optional<Node> node = ParseTomlValue(text);
   entries[name] = node && node->kind == Node::Kind::kString ? node->text : std::string(text);
   const Status checked = CheckBounds(map, entries);
-  if (checked) {
-    Store(map, std::move(entries), place);
-  } else {
-    Fail(map, place, "." + name, checked.error().text);
-  }
+  StoreOrFail(map, checked ? Result<options::Data>(std::move(entries)) : checked.error(), place, "." + name);
+}
+
+void Builder::StoreOrFail(const options::Spec& row, Result<options::Data> data, const Place& place,
+                          const std::string& part) {
+  data ? Store(row, *std::move(data), place) : Fail(row, place, part, data.error().text);
 }
 
 void Builder::Store(const options::Spec& row, options::Data data, const Place& place) {

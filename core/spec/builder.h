@@ -25,6 +25,8 @@ struct Builder {
   void TakeEntry(const options::Spec& map, const std::string& name, std::string_view text,
                  const Place& place);
   void Store(const options::Spec& row, options::Data data, const Place& place);
+  void StoreOrFail(const options::Spec& row, Result<options::Data> data, const Place& place,
+                   const std::string& part = {});
 
   const options::Spec* Find(std::string_view key) const;
   options::Value& ValueOf(const std::string& key);

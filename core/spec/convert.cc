@@ -125,10 +125,10 @@ Fault WrongType(const Spec& spec, const Node& node) {
   return {"", node.at, std::move(message)};
 }
 
+// Of a list or a table with faults the result is not used.
 Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path& folder,
                  std::vector<Fault>& faults) {
   Texts texts;
-  bool good = true;
   if (!node.items.empty() && node.items.front().kind == Kind::kTable) {  // [[cluster.hosts]]
     faults.push_back({"", node.at,
                       fmt::format("expected {}; found a list of tables; write {} = {}", ExpectedText(spec),
@@ -136,48 +136,38 @@ Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path
                                   spec.key == kHostsKey ? AsHosts(spec, node) : R"(["a", "b"])")});
     return {};
   }
+  const bool paths = spec.type == Type::kPathList;
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
-    const bool usable = item.kind == Kind::kString && !(spec.type == Type::kPathList && item.text.empty());
-    if (usable) {
-      if (spec.type != Type::kPathList) {
-        texts.push_back(item.text);
-        continue;
-      }
-      const auto path = options::ExpandPath(item.text);
-      if (path) {
-        texts.push_back((folder / *path).lexically_normal().string());
-        continue;
-      }
-      good = false;
-      faults.push_back({fmt::format("[{}]", i), item.at, path.error().text});
+    const std::string part = fmt::format("[{}]", i);
+    if (item.kind != Kind::kString || (paths && item.text.empty())) {
+      faults.push_back(
+          {part, item.at,
+           fmt::format("expected {}; found {}{}", paths ? "a path" : "a string", FoundText(item, spec.secret),
+                       TextOf(item) && item.kind != Kind::kString ? "; quote it" : "")});
       continue;
     }
-    good = false;
-    faults.push_back(
-        {fmt::format("[{}]", i), item.at,
-         fmt::format("expected {}; found {}{}", spec.type == Type::kPathList ? "a path" : "a string",
-                     FoundText(item, spec.secret),
-                     TextOf(item) && item.kind != Kind::kString ? "; quote it" : "")});
+    const auto path = paths ? options::ExpandPath(item.text) : item.text;
+    if (path) {
+      texts.push_back(paths ? (folder / *path).lexically_normal().string() : *path);
+    } else {
+      faults.push_back({part, item.at, path.error().text});
+    }
   }
-  if (!good) return {};
   return texts;
 }
 
 Data ConvertMap(const Spec& spec, const Node& node, std::vector<Fault>& faults) {
   std::map<std::string, std::string> map;
-  bool good = true;
   for (const Member& member : node.members) {
     if (auto text = TextOf(member.value)) {
       map[member.key] = *std::move(text);
       continue;
     }
-    good = false;
     faults.push_back({"." + member.key, member.value.at,
                       fmt::format("expected a string, a number, true or false; found {}",
                                   FoundText(member.value, spec.secret || NamesSecret(member.key)))});
   }
-  if (!good) return {};
   return map;
 }
 

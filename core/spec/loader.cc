@@ -163,11 +163,9 @@ void Loader::TakeCommand() {
   if (builder_.request->command.empty()) return;
   const options::Spec& row = builder_.spec.job.command.row();
   const Place place{DTRUN_ORIGIN_COMMAND_LINE, {}, "command line"};
-  if (const Status checked = CheckBounds(row, builder_.request->command); !checked) {
-    builder_.Fail(row, place, "", checked.error().text);
-  } else {
-    builder_.Store(row, builder_.request->command, place);
-  }
+  const Status checked = CheckBounds(row, builder_.request->command);
+  builder_.StoreOrFail(row, checked ? Result<options::Data>(builder_.request->command) : checked.error(),
+                       place);
 }
 
 void Loader::NameJob() {
@@ -369,11 +367,7 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
         place.text = AsTyped(place.source, MaskValue(given.key, text));
       data = ParseText(*row, text, builder_.start_folder);
     }
-    if (data) {
-      builder_.Store(*row, *std::move(data), place);
-    } else {
-      builder_.Fail(*row, place, "", data.error().text);
-    }
+    builder_.StoreOrFail(*row, std::move(data), place);
   }
 }
 
