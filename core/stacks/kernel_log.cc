@@ -7,9 +7,9 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
+#include "core/base/number.h"
 #include "core/base/read_file.h"
 #include "core/base/text.h"
 
@@ -22,10 +22,8 @@ constexpr int kMostSegments = 64;
 
 // The number that `text` begins with; removes it and one character behind it.
 std::optional<std::uint64_t> TakeHex(std::string_view* text) {
-  std::uint64_t number = 0;
-  const auto read = std::from_chars(text->data(), text->data() + text->size(), number, 16);
-  if (read.ec != std::errc()) return std::nullopt;
-  text->remove_prefix(std::min<std::size_t>(text->size(), read.ptr - text->data() + 1));
+  const auto number = TakeNumber<std::uint64_t>(text, 16);
+  if (number && !text->empty()) text->remove_prefix(1);
   return number;
 }
 

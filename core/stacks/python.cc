@@ -121,21 +121,10 @@ constexpr std::uint8_t kOfInterpreter = 3;  // owner of a frame
 
 void AppendUtf8(std::uint32_t c, std::string* to) {
   if (c < 0x20 || c == 0x7f || c > 0x10ffff) c = '?';
-  if (c < 0x80) {
-    to->push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    to->push_back(static_cast<char>(0xc0 | (c >> 6)));
-    to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else if (c < 0x10000) {
-    to->push_back(static_cast<char>(0xe0 | (c >> 12)));
-    to->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3f)));
-    to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else {
-    to->push_back(static_cast<char>(0xf0 | (c >> 18)));
-    to->push_back(static_cast<char>(0x80 | ((c >> 12) & 0x3f)));
-    to->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3f)));
-    to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  }
+  const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // bytes after the first
+  constexpr std::uint32_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  to->push_back(static_cast<char>(kFirst[more] | (c >> (6 * more))));
+  for (int i = more; i-- > 0;) to->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3f)));
 }
 
 std::string TableAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
