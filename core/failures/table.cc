@@ -201,6 +201,9 @@ std::string PlacedAt(const fs::path& file, spec::Position at, const std::string&
                       : fmt::format("{}:{}:{}: {}", file.string(), at.line, at.column, what);
 }
 
+// Of this program's installation.
+fs::path ShippedFile() { return SharedFolder() / "failures.toml"; }
+
 struct Shared {
   std::mutex mutex;
   std::vector<fs::path> own;
@@ -274,8 +277,6 @@ const std::vector<Table::Pattern>* Table::At(Word word) const {
   const auto found = patterns_.find(word);
   return found == patterns_.end() ? nullptr : &found->second;
 }
-
-fs::path ShippedFile() { return SharedFolder() / "failures.toml"; }
 
 void UseFiles(std::vector<fs::path> own) {
   Shared& shared = TheShared();

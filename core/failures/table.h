@@ -93,9 +93,6 @@ class Table {
   std::unordered_map<Word, std::vector<Pattern>> patterns_;
 };
 
-// share/dtrun/failures.toml of this program's installation.
-std::filesystem::path ShippedFile();
-
 // Puts the user's own files (failures.path) before the shipped one.
 void UseFiles(std::vector<std::filesystem::path> own);
 

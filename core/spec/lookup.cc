@@ -17,42 +17,23 @@ namespace {
 // Tables that exist even if no plugin has added options to them.
 constexpr std::string_view kPluginTables[] = {"backend.options", "launcher.options"};
 
-// Names that other launchers, and their users, have for our options; with a table, only in that one.
+// Our options, with the names that other launchers, and their users, have for them, each between blanks; with
+// a table, only in that one.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-    {"nproc_per_node", "job.processes_per_host"},
-    {"ntasks_per_node", "job.processes_per_host"},
-    {"ppn", "job.processes_per_host"},
-    {"nproc", "job.processes_per_host"},
-    {"num_gpus", "job.processes_per_host"},
-    {"gpus", "job.processes_per_host"},
-    {"gpus_per_node", "job.processes_per_host"},
-    {"ranks_per_node", "job.processes_per_host"},
-    {"ranks_per_host", "job.processes_per_host"},
-    {"processes_per_node", "job.processes_per_host"},
-    {"np", "job.ranks"},
-    {"n", "job.ranks"},
-    {"nprocs", "job.ranks"},
-    {"ntasks", "job.ranks"},
-    {"num_processes", "job.ranks"},
-    {"world_size", "job.ranks"},
-    {"nnodes", "cluster.host_count"},
-    {"num_nodes", "cluster.host_count"},
-    {"num_machines", "cluster.host_count"},
-    {"job.nodes", "cluster.host_count"},
-    {"nodes", "cluster.hosts"},
-    {"timeout", "job.time_limit"},
-    {"node_rank", "cluster.host_index"},
-    {"machine_rank", "cluster.host_index"},
-    {"max_restarts", "restart.max"},
-    {"restarts", "restart.max"},
-    {"log_dir", "logs.dir"},
-    {"workdir", "job.cwd"},
-    {"working_dir", "job.cwd"},
-    {"cmd", "job.command"},
-    {"program", "job.command"},
-    {"script", "job.command"},
-    {"environment", "job.env"},
-    {"transport", "backend.name"},
+    {"job.processes_per_host",
+     " nproc_per_node ntasks_per_node ppn nproc num_gpus gpus gpus_per_node ranks_per_node ranks_per_host "
+     "processes_per_node "},
+    {"job.ranks", " np n nprocs ntasks num_processes world_size "},
+    {"cluster.host_count", " nnodes num_nodes num_machines job.nodes "},
+    {"cluster.hosts", " nodes "},
+    {"job.time_limit", " timeout "},
+    {"cluster.host_index", " node_rank machine_rank "},
+    {"restart.max", " max_restarts restarts "},
+    {"logs.dir", " log_dir "},
+    {"job.cwd", " workdir working_dir "},
+    {"job.command", " cmd program script "},
+    {"job.env", " environment "},
+    {"backend.name", " transport "},
 };
 
 std::string Join(const std::string& table, std::string_view name) {
@@ -62,10 +43,11 @@ std::string Join(const std::string& table, std::string_view name) {
 // The option that other launchers call `key`; empty: none.
 std::string Elsewhere(const options::Schema& schema, std::string_view key) {
   for (const std::string_view name : {key, NameOf(key)}) {
-    const auto found =
-        std::ranges::find(kElsewhere, name, &std::pair<std::string_view, std::string_view>::first);
-    if (found != std::end(kElsewhere) && FindSpec(schema, found->second) != nullptr)
-      return std::string(found->second);
+    const std::string word = fmt::format(" {} ", name);
+    for (const auto& [option, names] : kElsewhere) {
+      const bool its = names.find(word) != names.npos && name.find(' ') == name.npos;
+      if (its && FindSpec(schema, option) != nullptr) return std::string(option);
+    }
   }
   return {};
 }
