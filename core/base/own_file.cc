@@ -75,6 +75,16 @@ void Prepend(std::deque<std::string>& steps, const fs::path& path) {
   steps.insert(steps.begin(), more.begin(), more.end());
 }
 
+// The id that stands for users or groups missing in `map`; -1 if the map is complete.
+std::uint32_t Unmapped(const char* map, const char* overflow) {
+  std::ifstream ranges(map);
+  std::uint64_t inside = 0, outside = 0, count = 0;
+  const bool whole = (ranges >> inside >> outside >> count) && count >= UINT_MAX;
+  std::uint32_t number = 65534;
+  std::ifstream(overflow) >> number;
+  return whole || count == 0 ? static_cast<std::uint32_t>(-1) : number;
+}
+
 }  // namespace
 
 Result<UniqueFd> MakeOwnFile(const fs::path& file, mode_t mode) {
@@ -271,20 +281,6 @@ Result<UniqueFd> EnterFolderAt(int folder, const fs::path& shown, const std::str
   return Error::Of(DTRUN_SYSTEM, "cannot make the folder '{}': there is a {} of user {}; remove it",
                    (shown / name).string(), S_ISLNK(info.st_mode) ? "link" : "file", info.st_uid);
 }
-
-namespace {
-
-// The id that stands for users or groups missing in `map`; -1 if the map is complete.
-std::uint32_t Unmapped(const char* map, const char* overflow) {
-  std::ifstream ranges(map);
-  std::uint64_t inside = 0, outside = 0, count = 0;
-  const bool whole = (ranges >> inside >> outside >> count) && count >= UINT_MAX;
-  std::uint32_t number = 65534;
-  std::ifstream(overflow) >> number;
-  return whole || count == 0 ? static_cast<std::uint32_t>(-1) : number;
-}
-
-}  // namespace
 
 bool IsStranger(uid_t owner, bool shared) {
   static const uid_t unmapped = Unmapped("/proc/self/uid_map", "/proc/sys/kernel/overflowuid");

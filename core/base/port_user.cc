@@ -56,6 +56,28 @@ std::optional<Holder> HolderOf(ino_t inode) {
   return std::nullopt;
 }
 
+constexpr int kListen = 0x0A;
+constexpr int kTimeWait = 3;                             // timer kind in /proc/net/tcp
+constexpr std::chrono::milliseconds kRemembers{60'000};  // fixed in the kernel
+
+bool ReadHex(std::string_view text, long* value) {
+  const std::optional<long> number = NumberOf<long>(text, 16);
+  *value = number.value_or(0);
+  return number.has_value();
+}
+
+// "0100007F:1F90". An IPv4-mapped IPv6 address becomes IPv4, because the other end may use that form.
+bool ReadEnd(std::string text, std::string* end, std::uint16_t* port) {
+  constexpr std::string_view kMapped = "0000000000000000FFFF0000";
+  if (text.starts_with(kMapped)) text.erase(0, kMapped.size());
+  const std::size_t colon = text.find(':');
+  long number = 0;
+  if (colon == std::string::npos || !ReadHex(std::string_view(text).substr(colon + 1), &number)) return false;
+  *port = static_cast<std::uint16_t>(number);
+  *end = std::move(text);
+  return true;
+}
+
 }  // namespace
 
 Error PortInUse(int port) {
@@ -98,32 +120,6 @@ bool OnlyFading(int port) {
   return !sockets.empty() &&
          std::ranges::all_of(sockets, [](const TcpSocket& socket) { return socket.inode == 0; });
 }
-
-namespace {
-
-constexpr int kListen = 0x0A;
-constexpr int kTimeWait = 3;                             // timer kind in /proc/net/tcp
-constexpr std::chrono::milliseconds kRemembers{60'000};  // fixed in the kernel
-
-bool ReadHex(std::string_view text, long* value) {
-  const std::optional<long> number = NumberOf<long>(text, 16);
-  *value = number.value_or(0);
-  return number.has_value();
-}
-
-// "0100007F:1F90". An IPv4-mapped IPv6 address becomes IPv4, because the other end may use that form.
-bool ReadEnd(std::string text, std::string* end, std::uint16_t* port) {
-  constexpr std::string_view kMapped = "0000000000000000FFFF0000";
-  if (text.starts_with(kMapped)) text.erase(0, kMapped.size());
-  const std::size_t colon = text.find(':');
-  long number = 0;
-  if (colon == std::string::npos || !ReadHex(std::string_view(text).substr(colon + 1), &number)) return false;
-  *port = static_cast<std::uint16_t>(number);
-  *end = std::move(text);
-  return true;
-}
-
-}  // namespace
 
 std::vector<TcpSocket> ParseTcpSockets(std::string_view text) {
   static const long ticks_per_s = ::sysconf(_SC_CLK_TCK);

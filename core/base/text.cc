@@ -15,6 +15,13 @@ constexpr bool IsObeyed(char32_t code) {
   return control || mark || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
+// Whether `name` is `whole` with letters left out: "procs_per_host" of "processes_per_host".
+bool Abbreviates(std::string_view name, std::string_view whole) {
+  std::size_t at = 0;
+  for (const char c : whole) at += at < name.size() && ToLower(name[at]) == ToLower(c) ? 1 : 0;
+  return at == name.size() && ToLower(name[0]) == ToLower(whole[0]);
+}
+
 }  // namespace
 
 std::string Lowercase(std::string_view text) {
@@ -93,17 +100,6 @@ int EditDistance(std::string_view a, std::string_view b) {
   }
   return last[b.size()];
 }
-
-namespace {
-
-// Whether `name` is `whole` with letters left out: "procs_per_host" of "processes_per_host".
-bool Abbreviates(std::string_view name, std::string_view whole) {
-  std::size_t at = 0;
-  for (const char c : whole) at += at < name.size() && ToLower(name[at]) == ToLower(c) ? 1 : 0;
-  return at == name.size() && ToLower(name[0]) == ToLower(whole[0]);
-}
-
-}  // namespace
 
 std::optional<std::string> Nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;

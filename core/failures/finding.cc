@@ -60,6 +60,36 @@ struct Occurrence {
   Captures captures;
 };
 
+// Lines that a dying process may print after the cause: tracebacks, warnings of other threads.
+constexpr std::size_t kRecentLines = 400;
+// Time to wait for the output of a shell's process substitution, <(...).
+constexpr int kPipePatienceMs = 10'000;
+
+Error CannotRead(const std::filesystem::path& file, int number) {
+  return Error::System(fmt::format("read '{}'", file.string()), number);
+}
+
+// Facts recorded beside a log.
+Captures FactsBeside(const std::filesystem::path& file) {
+  const std::filesystem::path calls = file.parent_path() / "calls.txt";
+  std::error_code none;
+  return std::filesystem::is_regular_file(calls, none) ? Captures{{"calls", calls.string()}} : Captures();
+}
+
+Error NoLog(const std::filesystem::path& file, std::string_view what) {
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
+                   "'{}' is {}; name a file with the text of the failure, or pipe the text into "
+                   "'dtrun explain -'",
+                   file.string(), what);
+}
+
+// Recent cause, then recent symptom, then anything old.
+int Weight(const LogFinding& one) {
+  constexpr int kDepths = 3;
+  const int weight = kDepths - 1 - static_cast<int>(one.finding.failure->depth);
+  return one.recent ? kDepths + weight : weight;
+}
+
 }  // namespace
 
 std::vector<Finding> FindFailures(std::string_view text, const Captures& facts) {
@@ -132,40 +162,6 @@ const Finding* Foremost(const std::vector<Finding>& findings) {
   }
   return foremost;
 }
-
-namespace {
-
-// Lines that a dying process may print after the cause: tracebacks, warnings of other threads.
-constexpr std::size_t kRecentLines = 400;
-// Time to wait for the output of a shell's process substitution, <(...).
-constexpr int kPipePatienceMs = 10'000;
-
-Error CannotRead(const std::filesystem::path& file, int number) {
-  return Error::System(fmt::format("read '{}'", file.string()), number);
-}
-
-// Facts recorded beside a log.
-Captures FactsBeside(const std::filesystem::path& file) {
-  const std::filesystem::path calls = file.parent_path() / "calls.txt";
-  std::error_code none;
-  return std::filesystem::is_regular_file(calls, none) ? Captures{{"calls", calls.string()}} : Captures();
-}
-
-Error NoLog(const std::filesystem::path& file, std::string_view what) {
-  return Error::Of(DTRUN_INVALID_ARGUMENT,
-                   "'{}' is {}; name a file with the text of the failure, or pipe the text into "
-                   "'dtrun explain -'",
-                   file.string(), what);
-}
-
-// Recent cause, then recent symptom, then anything old.
-int Weight(const LogFinding& one) {
-  constexpr int kDepths = 3;
-  const int weight = kDepths - 1 - static_cast<int>(one.finding.failure->depth);
-  return one.recent ? kDepths + weight : weight;
-}
-
-}  // namespace
 
 Captures FactsOf(const std::filesystem::path& program) {
   return program.filename().string().starts_with("python") ? Captures{{"python", program.string()}}

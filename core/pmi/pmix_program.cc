@@ -17,41 +17,6 @@ std::filesystem::path& Place() {
   return place;
 }
 
-}  // namespace
-
-std::filesystem::path PmixProgram() {
-  if (!Place().empty()) return Place();
-  std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  return self.parent_path().parent_path() / "lib/dtrun/dtrun-pmix";
-}
-
-void SetPmixProgram(std::filesystem::path program) { Place() = std::move(program); }
-
-const char* KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kNone: return "none";
-    case Kind::kPmix: return "pmix";
-    case Kind::kPmi1: break;
-  }
-  return "pmi1";
-}
-
-Status Servable(Kind kind) {
-#ifndef DTRUN_HAS_PMIX
-  if (kind == Kind::kPmix) {
-    return Error{DTRUN_UNSUPPORTED,
-                 "this dtrun was built without PMIx; install libpmix-dev and build it again, or start the "
-                 "job with mpirun"};
-  }
-#else
-  (void)kind;
-#endif
-  return {};
-}
-
-namespace {
-
 Status TryToOpen() {
   if (Status built = Servable(Kind::kPmix); !built) return built;
   const std::filesystem::path program = PmixProgram();
@@ -73,6 +38,33 @@ Status TryToOpen() {
 }
 
 }  // namespace
+
+std::filesystem::path PmixProgram() {
+  if (!Place().empty()) return Place();
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  return self.parent_path().parent_path() / "lib/dtrun/dtrun-pmix";
+}
+
+void SetPmixProgram(std::filesystem::path program) { Place() = std::move(program); }
+
+const char* KindName(Kind kind) {
+  constexpr const char* kNames[] = {"none", "pmix", "pmi1"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Status Servable(Kind kind) {
+#ifndef DTRUN_HAS_PMIX
+  if (kind == Kind::kPmix) {
+    return Error{DTRUN_UNSUPPORTED,
+                 "this dtrun was built without PMIx; install libpmix-dev and build it again, or start the "
+                 "job with mpirun"};
+  }
+#else
+  (void)kind;
+#endif
+  return {};
+}
 
 Status ServableHere(Kind kind) {
   if (kind != Kind::kPmix) return {};

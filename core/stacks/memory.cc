@@ -15,48 +15,6 @@ namespace {
 
 constexpr std::uint64_t kFirstPage = 4096;  // never mapped by a program
 
-}  // namespace
-
-bool Memory::Copy(std::uint64_t address, void* to, std::size_t size) const {
-  if (address < kFirstPage || copies_ == kMostCopies || size > kMostBytes - bytes_) return false;
-  ++copies_;
-  bytes_ += size;
-  return CopyFrom(address, to, size);
-}
-
-std::string Memory::Bytes(std::uint64_t address, std::size_t size) const {
-  std::string bytes(size, '\0');
-  if (!Copy(address, bytes.data(), size)) bytes.clear();
-  return bytes;
-}
-
-bool ProcessMemory::CopyFrom(std::uint64_t address, void* to, std::size_t size) const {
-  const iovec here{to, size};
-  const iovec there{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
-  return ::process_vm_readv(pid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(size);
-}
-
-std::vector<Mapping> MappingsIn(std::string_view maps) {
-  std::vector<Mapping> mappings;
-  for (std::string_view line : LinesOf(maps)) {
-    const auto path = line.find('/');
-    if (path == line.npos) continue;
-    Mapping mapping{.path = line.substr(path)};
-    line = line.substr(0, path);
-    const auto begin = TakeNumber<std::uint64_t>(&line, 16);
-    if (!begin || !line.starts_with('-')) continue;
-    line.remove_prefix(1);
-    mapping.begin = *begin;
-    mapping.end = TakeNumber<std::uint64_t>(&line, 16).value_or(0);
-    const std::vector<std::string_view> fields = Split(Trim(line), ' ');  // rights, offset, device, inode
-    mapping.first = fields.size() > 1 && NumberOf<std::uint64_t>(fields[1], 16) == std::uint64_t{0};
-    mappings.push_back(mapping);
-  }
-  return mappings;
-}
-
-namespace {
-
 constexpr int kMostHeaders = 64;
 constexpr int kMostEntries = 256;
 constexpr int kLongestChain = 4096;
@@ -111,6 +69,44 @@ std::uint64_t LookUp(const Memory& memory, const Tables& tables, std::string_vie
 }
 
 }  // namespace
+
+bool Memory::Copy(std::uint64_t address, void* to, std::size_t size) const {
+  if (address < kFirstPage || copies_ == kMostCopies || size > kMostBytes - bytes_) return false;
+  ++copies_;
+  bytes_ += size;
+  return CopyFrom(address, to, size);
+}
+
+std::string Memory::Bytes(std::uint64_t address, std::size_t size) const {
+  std::string bytes(size, '\0');
+  if (!Copy(address, bytes.data(), size)) bytes.clear();
+  return bytes;
+}
+
+bool ProcessMemory::CopyFrom(std::uint64_t address, void* to, std::size_t size) const {
+  const iovec here{to, size};
+  const iovec there{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
+  return ::process_vm_readv(pid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(size);
+}
+
+std::vector<Mapping> MappingsIn(std::string_view maps) {
+  std::vector<Mapping> mappings;
+  for (std::string_view line : LinesOf(maps)) {
+    const auto path = line.find('/');
+    if (path == line.npos) continue;
+    Mapping mapping{.path = line.substr(path)};
+    line = line.substr(0, path);
+    const auto begin = TakeNumber<std::uint64_t>(&line, 16);
+    if (!begin || !line.starts_with('-')) continue;
+    line.remove_prefix(1);
+    mapping.begin = *begin;
+    mapping.end = TakeNumber<std::uint64_t>(&line, 16).value_or(0);
+    const std::vector<std::string_view> fields = Split(Trim(line), ' ');  // rights, offset, device, inode
+    mapping.first = fields.size() > 1 && NumberOf<std::uint64_t>(fields[1], 16) == std::uint64_t{0};
+    mappings.push_back(mapping);
+  }
+  return mappings;
+}
 
 std::uint64_t FindSymbol(const Memory& memory, std::uint64_t base, std::string_view name) {
   const auto header = memory.Read<Elf64_Ehdr>(base);

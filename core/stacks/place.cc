@@ -171,6 +171,80 @@ std::string OutermostCollective(const std::vector<Frame>& frames, std::size_t co
   return {};
 }
 
+constexpr int kMostLines = 2000;  // of a function, above the current line
+
+// The line without its indentation; empty if it is blank or a comment.
+std::string_view Statement(std::string_view line) {
+  const auto begin = line.find_first_not_of(" \t\f\r");
+  if (begin == std::string_view::npos || line[begin] == '#') return {};
+  return line.substr(begin);
+}
+
+// Whether the line is a clause of `keyword`.
+bool Opens(std::string_view statement, std::string_view keyword) {
+  if (!statement.starts_with(keyword)) return false;
+  const std::string_view rest = statement.substr(keyword.size());
+  return rest.empty() || rest.front() == ':' || rest.front() == ' ' || rest.front() == '(' ||
+         rest.front() == '*';
+}
+
+std::size_t Indentation(std::string_view line) { return line.size() - Statement(line).size(); }
+
+bool OpensFunction(std::string_view statement) {
+  return Opens(statement, "def") || Opens(statement, "async def") || Opens(statement, "class");
+}
+
+bool InClause(const Frame& frame, const Source& source) {
+  if (frame.file.starts_with("<frozen")) return false;
+  const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
+  if (Statement(own).empty()) return true;  // for example of `python3 -c`
+  if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
+  std::size_t deepest = Indentation(own);
+  for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {
+    const std::string line = source(frame.file, at);
+    const std::string_view statement = Statement(line);
+    if (statement.empty() || Indentation(line) >= deepest) continue;
+    if (Opens(statement, "except") || Opens(statement, "finally")) return true;
+    if (OpensFunction(statement)) return false;
+    deepest = Indentation(line);
+  }
+  return false;
+}
+
+bool Holds(std::string_view line, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return line.find(word) != line.npos; });
+}
+
+// Whether a loop of the program around its current line has one of these calls, above that line or in it.
+bool LoopHas(std::initializer_list<std::string_view> calls, const std::vector<Frame>& frames,
+             const Source& source) {
+  const auto own = std::ranges::find_if(frames, IsOfTheUser);
+  if (own == frames.end() || own->line <= 0) return false;
+  const std::string current = source(own->file, own->line);
+  bool has = Holds(current, calls);
+  if (Opens(Statement(current), "while")) return has;  // all on one line
+  const std::size_t depth = Indentation(current);
+  for (int at = own->line; at-- > std::max(1, own->line - kMostLines) && depth > 0;) {
+    const std::string line = source(own->file, at);
+    const std::string_view statement = Statement(line);
+    if (statement.empty()) continue;
+    if (OpensFunction(statement) && Indentation(line) < depth) return false;
+    has = has || Holds(statement, calls);
+    if (Indentation(line) < depth && (Opens(statement, "while") || Opens(statement, "for"))) return has;
+  }
+  return false;
+}
+
+// Whether `function`, for example "_try_get_data", is the last part of the frame's name,
+// "_MultiProcessingDataLoaderIter._try_get_data".
+bool IsFunction(const Frame& frame, std::string_view file, std::string_view function) {
+  return frame.file.ends_with(file) && LastPart(frame.function) == function;
+}
+
+bool IsLoop(const Frame& frame) {
+  return IsFunction(frame, "/torch/utils/data/_utils/worker.py", "_worker_loop");
+}
+
 }  // namespace
 
 bool IsOfTheUser(const Frame& frame) {
@@ -238,74 +312,6 @@ std::string FramesText(const std::vector<Frame>& frames) {
   return text;
 }
 
-namespace {
-
-constexpr int kMostLines = 2000;  // of a function, above the current line
-
-// The line without its indentation; empty if it is blank or a comment.
-std::string_view Statement(std::string_view line) {
-  const auto begin = line.find_first_not_of(" \t\f\r");
-  if (begin == std::string_view::npos || line[begin] == '#') return {};
-  return line.substr(begin);
-}
-
-// Whether the line is a clause of `keyword`.
-bool Opens(std::string_view statement, std::string_view keyword) {
-  if (!statement.starts_with(keyword)) return false;
-  const std::string_view rest = statement.substr(keyword.size());
-  return rest.empty() || rest.front() == ':' || rest.front() == ' ' || rest.front() == '(' ||
-         rest.front() == '*';
-}
-
-std::size_t Indentation(std::string_view line) { return line.size() - Statement(line).size(); }
-
-bool OpensFunction(std::string_view statement) {
-  return Opens(statement, "def") || Opens(statement, "async def") || Opens(statement, "class");
-}
-
-bool InClause(const Frame& frame, const Source& source) {
-  if (frame.file.starts_with("<frozen")) return false;
-  const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
-  if (Statement(own).empty()) return true;  // for example of `python3 -c`
-  if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
-  std::size_t deepest = Indentation(own);
-  for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {
-    const std::string line = source(frame.file, at);
-    const std::string_view statement = Statement(line);
-    if (statement.empty() || Indentation(line) >= deepest) continue;
-    if (Opens(statement, "except") || Opens(statement, "finally")) return true;
-    if (OpensFunction(statement)) return false;
-    deepest = Indentation(line);
-  }
-  return false;
-}
-
-bool Holds(std::string_view line, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return line.find(word) != line.npos; });
-}
-
-// Whether a loop of the program around its current line has one of these calls, above that line or in it.
-bool LoopHas(std::initializer_list<std::string_view> calls, const std::vector<Frame>& frames,
-             const Source& source) {
-  const auto own = std::ranges::find_if(frames, IsOfTheUser);
-  if (own == frames.end() || own->line <= 0) return false;
-  const std::string current = source(own->file, own->line);
-  bool has = Holds(current, calls);
-  if (Opens(Statement(current), "while")) return has;  // all on one line
-  const std::size_t depth = Indentation(current);
-  for (int at = own->line; at-- > std::max(1, own->line - kMostLines) && depth > 0;) {
-    const std::string line = source(own->file, at);
-    const std::string_view statement = Statement(line);
-    if (statement.empty()) continue;
-    if (OpensFunction(statement) && Indentation(line) < depth) return false;
-    has = has || Holds(statement, calls);
-    if (Indentation(line) < depth && (Opens(statement, "while") || Opens(statement, "for"))) return has;
-  }
-  return false;
-}
-
-}  // namespace
-
 bool MayHandleError(const PythonThread& thread, const Source& source) {
   const auto is_script = [](const Frame& frame) { return frame.function == "<module>"; };
   if (!thread.cut && std::ranges::none_of(thread.frames, is_script)) return true;
@@ -320,20 +326,6 @@ bool PollsARequest(const std::vector<Frame>& frames, const Source& source) {
 bool PollsAThread(const std::vector<Frame>& frames, const Source& source) {
   return LoopHas({".is_alive(", ".done(", ".is_set(", ".empty("}, frames, source);
 }
-
-namespace {
-
-// Whether `function`, for example "_try_get_data", is the last part of the frame's name,
-// "_MultiProcessingDataLoaderIter._try_get_data".
-bool IsFunction(const Frame& frame, std::string_view file, std::string_view function) {
-  return frame.file.ends_with(file) && LastPart(frame.function) == function;
-}
-
-bool IsLoop(const Frame& frame) {
-  return IsFunction(frame, "/torch/utils/data/_utils/worker.py", "_worker_loop");
-}
-
-}  // namespace
 
 bool WaitsForLoader(const std::vector<Frame>& frames) {
   return std::ranges::any_of(frames, [](const Frame& frame) {

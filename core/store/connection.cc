@@ -33,6 +33,25 @@ Error SocketError(const char* action, int number) {
   return Error::System(action, number);
 }
 
+constexpr timeval kAgentsMoment{10, 0};
+
+// One byte, because a stream carries rights only with data, and room for one descriptor.
+struct Parcel {
+  char byte = 0;
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  iovec bytes{&byte, 1};
+  msghdr header{};
+
+  Parcel() {
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = space;
+    header.msg_controllen = sizeof space;
+  }
+  Parcel(const Parcel&) = delete;
+  Parcel& operator=(const Parcel&) = delete;
+};
+
 }  // namespace
 
 Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket) {
@@ -149,29 +168,6 @@ Status Connection::Await(short events, std::optional<Clock::time_point> deadline
 }
 
 void Connection::Interrupt(int fd) { ::shutdown(fd, SHUT_RDWR); }
-
-namespace {
-
-constexpr timeval kAgentsMoment{10, 0};
-
-// One byte, because a stream carries rights only with data, and room for one descriptor.
-struct Parcel {
-  char byte = 0;
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  iovec bytes{&byte, 1};
-  msghdr header{};
-
-  Parcel() {
-    header.msg_iov = &bytes;
-    header.msg_iovlen = 1;
-    header.msg_control = space;
-    header.msg_controllen = sizeof space;
-  }
-  Parcel(const Parcel&) = delete;
-  Parcel& operator=(const Parcel&) = delete;
-};
-
-}  // namespace
 
 void SendDescriptor(int socket, int descriptor) {
   Parcel parcel;

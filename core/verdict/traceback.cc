@@ -121,6 +121,18 @@ bool IsOfTheInterpreter(std::string_view line) {
   return said.starts_with(": can't open file '") || said.starts_with(": No module named ");
 }
 
+// The line that ends the last traceback, with the error; its message may go on. lines.size(): none.
+std::size_t EndOfTraceback(const std::vector<std::string>& lines) {
+  const auto is_frame = [](const std::string& line) { return FrameOf(Bare(line)).has_value(); };
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), is_frame);
+  if (last == lines.rend()) return lines.size();
+  const auto end = std::find_if(last.base(), lines.end(), [](const std::string& line) {
+    const std::string_view bare = Bare(line);
+    return !bare.empty() && bare.front() != ' ';
+  });
+  return static_cast<std::size_t>(end - lines.begin());
+}
+
 }  // namespace
 
 bool SaysMemoryError(const std::vector<std::string>& lines) {
@@ -136,22 +148,6 @@ std::string_view ExceptionOf(std::string_view error) {
   if (end < error.size() && !error.substr(end).starts_with(": ") && error.substr(end) != ":") return {};
   return error.substr(0, end);
 }
-
-namespace {
-
-// The line that ends the last traceback, with the error; its message may go on. lines.size(): none.
-std::size_t EndOfTraceback(const std::vector<std::string>& lines) {
-  const auto is_frame = [](const std::string& line) { return FrameOf(Bare(line)).has_value(); };
-  const auto last = std::find_if(lines.rbegin(), lines.rend(), is_frame);
-  if (last == lines.rend()) return lines.size();
-  const auto end = std::find_if(last.base(), lines.end(), [](const std::string& line) {
-    const std::string_view bare = Bare(line);
-    return !bare.empty() && bare.front() != ' ';
-  });
-  return static_cast<std::size_t>(end - lines.begin());
-}
-
-}  // namespace
 
 std::string ErrorIn(const std::vector<std::string>& lines) {
   const std::size_t end = EndOfTraceback(lines);

@@ -94,34 +94,6 @@ std::string WhereAndHow(const Facts& facts) {
          (endings.empty() ? "" : "  " + endings + "\n");
 }
 
-}  // namespace
-
-int ExitCode(const Facts& facts) {
-  const Cause cause = FindCause(facts);
-  switch (cause.kind) {
-    case Cause::Kind::kRank: {
-      const RankFacts& rank = facts.ranks[cause.first];
-      // An exit code holds only the lowest byte.
-      if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
-      const process::Ending& ending = *rank.ending;
-      if (ending.early_exit != process::EarlyExit::kNone) return kFailed;
-      if (ending.stopped_by != 0) return 128 + ending.stopped_by;
-      return ending.signal != 0 ? 128 + ending.signal : ending.code;
-    }
-    case Cause::Kind::kGuard: return 128 + SIGKILL;
-    case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
-    case Cause::Kind::kHost:
-    case Cause::Kind::kIsolatedRanks:
-    case Cause::Kind::kStalled:
-    case Cause::Kind::kMpiServer: return kFailed;
-    case Cause::Kind::kTimeLimit: return kTimeIsUp;
-    case Cause::Kind::kNone: break;
-  }
-  return 0;
-}
-
-namespace {
-
 // VerdictText, but for the straggler.
 std::string CauseText(const Facts& facts) {
   const Cause cause = FindCause(facts);
@@ -170,6 +142,30 @@ std::string CauseText(const Facts& facts) {
 }
 
 }  // namespace
+
+int ExitCode(const Facts& facts) {
+  const Cause cause = FindCause(facts);
+  switch (cause.kind) {
+    case Cause::Kind::kRank: {
+      const RankFacts& rank = facts.ranks[cause.first];
+      // An exit code holds only the lowest byte.
+      if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
+      const process::Ending& ending = *rank.ending;
+      if (ending.early_exit != process::EarlyExit::kNone) return kFailed;
+      if (ending.stopped_by != 0) return 128 + ending.stopped_by;
+      return ending.signal != 0 ? 128 + ending.signal : ending.code;
+    }
+    case Cause::Kind::kGuard: return 128 + SIGKILL;
+    case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
+    case Cause::Kind::kHost:
+    case Cause::Kind::kIsolatedRanks:
+    case Cause::Kind::kStalled:
+    case Cause::Kind::kMpiServer: return kFailed;
+    case Cause::Kind::kTimeLimit: return kTimeIsUp;
+    case Cause::Kind::kNone: break;
+  }
+  return 0;
+}
 
 std::string StragglerText(const Straggler& straggler, bool goes_on) {
   std::string text = fmt::format(

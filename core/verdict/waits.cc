@@ -112,6 +112,43 @@ void AddCallTo(RankDoing* doing) {
   }
 }
 
+bool WaitedUntilALimit(std::string_view what) {
+  constexpr std::string_view kWords[] = {"did not end within", "did not finish within", "timed out",
+                                         " gave up: "};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return what.find(word) != what.npos; });
+}
+
+// Converts the "2" of "rank 2" in the communicator to a rank of the world.
+int InWorld(std::string_view number, const std::vector<int>& members) {
+  const int rank = NumberOf<int>(number).value_or(-1);
+  if (rank < 0) return -1;
+  if (members.empty()) return rank;
+  return static_cast<std::size_t>(rank) < members.size() ? members[static_cast<std::size_t>(rank)] : -1;
+}
+
+// "recv from rank 1 on 'world' (...)...", "allreduce #4 on 'world' (...)..."
+std::optional<MissedCall> CallIn(const PeerReport& report) {
+  constexpr std::string_view kOn = " on '";
+  const std::string_view what = report.what;
+  const std::size_t on = what.find(kOn);
+  if (on == what.npos || !WaitedUntilALimit(what)) return std::nullopt;
+  const std::string_view call = what.substr(0, on);
+  std::string_view name = what.substr(on + kOn.size());
+  name = name.substr(0, name.find('\''));
+  for (const std::string_view message : {"recv from", "send to"}) {
+    if (!call.starts_with(message)) continue;
+    const std::size_t space = call.rfind(' ');
+    const int peer = InWorld(call.substr(space + 1), report.members);
+    if (peer < 0) return std::nullopt;  // from any rank
+    return MissedCall{peer, std::string(message), std::string(name)};
+  }
+  const std::size_t space = call.find(' ');
+  const bool collective =
+      space != call.npos && call.substr(space).starts_with(" #") && call.find(' ', space + 1) == call.npos;
+  if (!collective) return std::nullopt;
+  return MissedCall{report.peer, "", std::string(name)};
+}
+
 }  // namespace
 
 std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise) {
@@ -256,47 +293,6 @@ std::vector<int> LockedOutBy(const Facts& facts, std::size_t index) {
   }
   return out;
 }
-
-namespace {
-
-bool WaitedUntilALimit(std::string_view what) {
-  constexpr std::string_view kWords[] = {"did not end within", "did not finish within", "timed out",
-                                         " gave up: "};
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return what.find(word) != what.npos; });
-}
-
-// Converts the "2" of "rank 2" in the communicator to a rank of the world.
-int InWorld(std::string_view number, const std::vector<int>& members) {
-  const int rank = NumberOf<int>(number).value_or(-1);
-  if (rank < 0) return -1;
-  if (members.empty()) return rank;
-  return static_cast<std::size_t>(rank) < members.size() ? members[static_cast<std::size_t>(rank)] : -1;
-}
-
-// "recv from rank 1 on 'world' (...)...", "allreduce #4 on 'world' (...)..."
-std::optional<MissedCall> CallIn(const PeerReport& report) {
-  constexpr std::string_view kOn = " on '";
-  const std::string_view what = report.what;
-  const std::size_t on = what.find(kOn);
-  if (on == what.npos || !WaitedUntilALimit(what)) return std::nullopt;
-  const std::string_view call = what.substr(0, on);
-  std::string_view name = what.substr(on + kOn.size());
-  name = name.substr(0, name.find('\''));
-  for (const std::string_view message : {"recv from", "send to"}) {
-    if (!call.starts_with(message)) continue;
-    const std::size_t space = call.rfind(' ');
-    const int peer = InWorld(call.substr(space + 1), report.members);
-    if (peer < 0) return std::nullopt;  // from any rank
-    return MissedCall{peer, std::string(message), std::string(name)};
-  }
-  const std::size_t space = call.find(' ');
-  const bool collective =
-      space != call.npos && call.substr(space).starts_with(" #") && call.find(' ', space + 1) == call.npos;
-  if (!collective) return std::nullopt;
-  return MissedCall{report.peer, "", std::string(name)};
-}
-
-}  // namespace
 
 std::optional<MissedCall> MissedCallOf(const RankFacts& rank) {
   for (const PeerReport& report : rank.reports) {
