@@ -204,16 +204,12 @@ std::string PlacedAt(const fs::path& file, spec::Position at, const std::string&
 // Of this program's installation.
 fs::path ShippedFile() { return SharedFolder() / "failures.toml"; }
 
+// The process's table.
 struct Shared {
   std::mutex mutex;
   std::vector<fs::path> own;
   std::shared_ptr<const Table> table;  // null: not read yet
-};
-
-Shared& TheShared() {
-  static Shared shared;
-  return shared;
-}
+} shared;
 
 }  // namespace
 
@@ -279,14 +275,12 @@ const std::vector<Table::Pattern>* Table::At(Word word) const {
 }
 
 void UseFiles(std::vector<fs::path> own) {
-  Shared& shared = TheShared();
   const std::lock_guard lock(shared.mutex);
   shared.own = std::move(own);
   shared.table.reset();
 }
 
 std::shared_ptr<const Table> Known() {
-  Shared& shared = TheShared();
   const std::lock_guard lock(shared.mutex);
   if (shared.table == nullptr) {
     std::vector<fs::path> files = shared.own;

@@ -12,10 +12,7 @@
 namespace dtrun::pmi {
 namespace {
 
-std::filesystem::path& Place() {
-  static std::filesystem::path place;
-  return place;
-}
+std::filesystem::path place;  // of the program; empty: not set
 
 Status TryToOpen() {
   if (Status built = Servable(Kind::kPmix); !built) return built;
@@ -40,13 +37,13 @@ Status TryToOpen() {
 }  // namespace
 
 std::filesystem::path PmixProgram() {
-  if (!Place().empty()) return Place();
+  if (!place.empty()) return place;
   std::error_code none;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
   return self.parent_path().parent_path() / "lib/dtrun/dtrun-pmix";
 }
 
-void SetPmixProgram(std::filesystem::path program) { Place() = std::move(program); }
+void SetPmixProgram(std::filesystem::path program) { place = std::move(program); }
 
 const char* KindName(Kind kind) {
   constexpr const char* kNames[] = {"none", "pmix", "pmi1"};

@@ -129,7 +129,8 @@ void Loader::RunPass(const Pass& pass) {
     WalkTable(own, *pass.own_table, pass.prefix);
   }
   ReadEnvironment(pass);
-  ReadSets(pass);
+  int number = 0;
+  for (const std::string& text : builder_.request->sets) TakeSet(pass, text, ++number);
   TakeGiven(pass, builder_.request->given);
 }
 
@@ -286,11 +287,6 @@ void Loader::FailVariable(const std::string& name, const options::Schema& rows) 
                        row.key);
   }
   builder_.problems.Add({DTRUN_ORIGIN_ENVIRONMENT, {}, name}, "unknown option in the environment", hint);
-}
-
-void Loader::ReadSets(const Pass& pass) {
-  int number = 0;
-  for (const std::string& text : builder_.request->sets) TakeSet(pass, text, ++number);
 }
 
 void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {

@@ -74,7 +74,6 @@ class Loader : public std::enable_shared_from_this<Loader> {
 
   void ReadEnvironment(const Pass& pass);
   void FailVariable(const std::string& name, const options::Schema& rows);
-  void ReadSets(const Pass& pass);
   void TakeSet(const Pass& pass, const std::string& text, int number);
   void TakeGiven(const Pass& pass, const std::vector<Given>& values);
 

@@ -13,20 +13,14 @@ struct Desk {
   std::mutex mutex;
   PmixHost* host = nullptr;
   boost::asio::io_context* loop = nullptr;
-};
-
-Desk& TheDesk() {
-  static Desk desk;
-  return desk;
-}
+} desk;
 
 // Runs `work` on the loop if the host still exists then. False: it no longer exists.
 template <class Work>
 bool Hand(Work work) {
-  Desk& desk = TheDesk();
   const std::lock_guard lock(desk.mutex);
   if (desk.loop == nullptr) return false;
-  boost::asio::post(*desk.loop, [&desk, work = std::move(work), host = desk.host]() mutable {
+  boost::asio::post(*desk.loop, [work = std::move(work), host = desk.host]() mutable {
     if (desk.host == host) work(*host);  // only the loop's thread changes it
   });
   return true;
@@ -127,7 +121,6 @@ pmix_server_module_t PmixModule() {
 }
 
 void SetPmixHost(PmixHost* host, boost::asio::io_context* loop) {
-  Desk& desk = TheDesk();
   const std::lock_guard lock(desk.mutex);
   desk.host = host;
   desk.loop = loop;
