@@ -31,16 +31,11 @@ struct Settings {
   std::mutex mutex;
   std::string program = "/proc/self/exe";
   Nanoseconds deadline = std::chrono::seconds(10);
-
-  static Settings& Get() {
-    static Settings settings;
-    return settings;
-  }
-};
+} settings;
 
 Nanoseconds Deadline() {
-  const std::lock_guard lock(Settings::Get().mutex);
-  return Settings::Get().deadline;
+  const std::lock_guard lock(settings.mutex);
+  return settings.deadline;
 }
 
 // The answer in a frame: a T, or the child's error.
@@ -120,13 +115,13 @@ std::string InOneLine(std::string_view text) {
 }  // namespace
 
 void SetProbeProgram(const std::filesystem::path& program) {
-  const std::lock_guard lock(Settings::Get().mutex);
-  Settings::Get().program = program.string();
+  const std::lock_guard lock(settings.mutex);
+  settings.program = program.string();
 }
 
 void SetProbeDeadline(Nanoseconds deadline) {
-  const std::lock_guard lock(Settings::Get().mutex);
-  Settings::Get().deadline = deadline;
+  const std::lock_guard lock(settings.mutex);
+  settings.deadline = deadline;
 }
 
 // A started child, its socket and its output on stdout and stderr.
@@ -232,8 +227,8 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
 
   std::string program;
   {
-    const std::lock_guard lock(Settings::Get().mutex);
-    program = Settings::Get().program;
+    const std::lock_guard lock(settings.mutex);
+    program = settings.program;
   }
   std::string arguments[] = {program,   "--probe-plugin", KindText(file.kind), file.path.string(),
                              file.name, file.id};
