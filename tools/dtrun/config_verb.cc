@@ -18,10 +18,17 @@
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/templates.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
+
+struct ListArguments {
+  std::string prefix;
+  bool json = false;
+  bool markdown = false;
+};
 
 // Explaining an option requires no job, hence no command.
 launch::Preparation LoadWithoutCommand(ConfigArguments arguments) {
@@ -155,7 +162,7 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
   return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
 }
 
-int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
+int List(const ConfigArguments& arguments, const ListArguments& own) {
   if (own.markdown) {
     std::vector<OptionTable> tables = CoreTables();
     for (OptionTable& table : PluginTables(arguments)) tables.push_back(std::move(table));
@@ -194,50 +201,42 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
 
 }  // namespace
 
-ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
-  ConfigVerb verb;
+void AddConfig(CLI::App& app, ConfigArguments* job, Verbs* to) {
   CLI::App* config =
       app.add_subcommand("config", "Check a config, list all options, explain one, or write a new config");
   config->require_subcommand(1);
 
   CLI::App* check = config->add_subcommand("check", "Validate a config; report every problem");
-  check->add_option("FILE", to->file, "A config file, such as job.toml")->type_name("")->required();
-  AddOverrides(check, to);
-  verb.check = check;
+  check->add_option("FILE", job->file, "A config file, such as job.toml")->type_name("")->required();
+  AddOverrides(check, job);
+  to->push_back({check, [job] { return Check(*job); }});
 
+  const auto key = std::make_shared<std::string>();
   CLI::App* explain = config->add_subcommand("explain", "Meaning, value and origin of an option");
-  explain->add_option("KEY", verb.own->key, "An option such as backend.name, or a table such as job")
+  explain->add_option("KEY", *key, "An option such as backend.name, or a table such as job")
       ->type_name("")
       ->required();
-  AddJobFlags(explain, to);
-  verb.explain = explain;
+  AddJobFlags(explain, job);
+  to->push_back({explain, [job, key] { return ExplainKey(*job, *key); }});
 
+  const auto listed = std::make_shared<ListArguments>();
   CLI::App* list = config->add_subcommand("list", "Every option, with its value");
-  list->add_option("PREFIX", verb.own->prefix, "Only options that begin with it, such as job or restart.")
+  list->add_option("PREFIX", listed->prefix, "Only options that begin with it, such as job or restart.")
       ->type_name("");
-  list->add_flag("--json", verb.own->json, "Machine-readable");
-  list->add_flag("--markdown", verb.own->markdown, "The page of all options, of every plugin too");
-  AddJobFlags(list, to);
-  verb.list = list;
+  list->add_flag("--json", listed->json, "Machine-readable");
+  list->add_flag("--markdown", listed->markdown, "The page of all options, of every plugin too");
+  AddJobFlags(list, job);
+  to->push_back({list, [job, listed] { return List(*job, *listed); }});
 
-  InitArguments& own = verb.own->init;
+  const auto made = std::make_shared<InitArguments>();
   CLI::App* init = config->add_subcommand("init", "Write a new config, with comments, to change");
-  init->add_option("FILE", own.file, "Where to write it; - for standard output (default: job.toml)")
+  init->add_option("FILE", made->file, "Where to write it; - for standard output (default: job.toml)")
       ->type_name("");
-  init->add_option("--template", own.name, "Kind of job (default: basic); --list shows all templates")
+  init->add_option("--template", made->name, "Kind of job (default: basic); --list shows all templates")
       ->type_name("NAME");
-  init->add_flag("--list", own.list, "List the templates");
-  init->add_flag("--force", own.force, "Replace a file that is there");
-  verb.init = init;
-  return verb;
-}
-
-std::optional<int> ConfigVerb::Run(const ConfigArguments& arguments) const {
-  if (check->parsed()) return Check(arguments);
-  if (explain->parsed()) return ExplainKey(arguments, own->key);
-  if (list->parsed()) return List(arguments, *own);
-  if (init->parsed()) return InitConfig(own->init);
-  return std::nullopt;
+  init->add_flag("--list", made->list, "List the templates");
+  init->add_flag("--force", made->force, "Replace a file that is there");
+  to->push_back({init, [made] { return InitConfig(*made); }});
 }
 
 }  // namespace dtrun::cli

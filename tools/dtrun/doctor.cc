@@ -31,6 +31,12 @@ using preflight::DoctorReport;
 using preflight::Level;
 
 constexpr int kProblems = 1;
+
+struct DoctorArguments {
+  bool json = false;
+  std::string timeout = "20s";  // for all hosts to join
+};
+
 // What to check, and where.
 struct Visit {
   std::string job;
@@ -238,33 +244,16 @@ int Print(const DoctorReport& report, bool json) {
   return Worst(report) == Level::kProblem ? kProblems : 0;
 }
 
-}  // namespace
-
-CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
-  CLI::App* doctor = app.add_subcommand("doctor", "Check all hosts before launch");
-  doctor->add_flag("--json", to->json, "Machine-readable");
-  doctor
-      ->add_option("--timeout", to->timeout,
-                   "How long to wait for hosts to join, at most the job's own limit (20s)")
-      ->type_name("DURATION");
-  doctor->footer(
-      "Checks names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend on each host of "
-      "the job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
-      "Exit code: 0; 1 with problems; 2 when the command line or the config cannot be read.");
-  return doctor;
-}
-
-int Doctor(DoctorArguments arguments) {
+int Doctor(const DoctorArguments& arguments, ConfigArguments config) {
   const Result<Nanoseconds> timeout = ReadTimeout(arguments.timeout);
   if (!timeout) return Complain(timeout.error());
   // Without a command, or without any config, this host can still be checked.
-  if (arguments.config.command.empty())
-    arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
-  auto preparation = LoadOrExplain(arguments.config);
+  if (config.command.empty()) config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
+  auto preparation = LoadOrExplain(config);
   if (!preparation) return kUserError;
   // With "manual" every host runs this command, and host 0 reports.
   const auto lead = [&](launch::Preparation& own) -> Result<launch::Work> {
-    auto visit = Plan(arguments.config, own, *timeout);
+    auto visit = Plan(config, own, *timeout);
     if (!visit) return visit.error();
     return launch::Work([&arguments, visit = *std::move(visit)](process::Lifeline& lifeline) {
       auto report = Look(visit, lifeline);
@@ -276,6 +265,24 @@ int Doctor(DoctorArguments arguments) {
   };
   const Result<int> code = launch::LeadOrJoin(*std::move(preparation), {}, lead);
   return code ? *code : Complain(code.error());
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, ConfigArguments* job, Verbs* to) {
+  const auto own = std::make_shared<DoctorArguments>();
+  CLI::App* doctor = app.add_subcommand("doctor", "Check all hosts before launch");
+  doctor->add_flag("--json", own->json, "Machine-readable");
+  doctor
+      ->add_option("--timeout", own->timeout,
+                   "How long to wait for hosts to join, at most the job's own limit (20s)")
+      ->type_name("DURATION");
+  doctor->footer(
+      "Checks names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend on each host of "
+      "the job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
+      "Exit code: 0; 1 with problems; 2 when the command line or the config cannot be read.");
+  AddJobFlags(doctor, job);
+  to->push_back({doctor, [own, job] { return Doctor(*own, *job); }});
 }
 
 }  // namespace dtrun::cli

@@ -12,6 +12,14 @@
 namespace dtrun::cli {
 namespace {
 
+struct EnvArguments {
+  int rank = 0;
+  std::string dialect;
+  bool list = false;
+  bool json = false;
+  bool shell = false;
+};
+
 int RefuseEnv(const std::string& text) { return Refuse("env: " + text); }
 
 void List(bool json) {
@@ -48,23 +56,7 @@ void Print(const EnvArguments& arguments, const environments::Variables& variabl
   if (token) PrintMessage("A name in ⟦brackets⟧ is known only when the job starts.\n");
 }
 
-}  // namespace
-
-CLI::App* AddEnv(CLI::App& app, EnvArguments* to) {
-  CLI::App* verb = app.add_subcommand("env", "Print a rank's environment as another launcher would set it");
-  verb->add_option("--rank", to->rank, "Number of the rank")->type_name("K")->capture_default_str();
-  verb->add_option("--as", to->dialect, "Dialect of a launcher or framework; --list shows them")
-      ->type_name("DIALECT");
-  CLI::Option* list = verb->add_flag("--list", to->list, "List the dialects");
-  CLI::Option* json = verb->add_flag("--json", to->json, "Machine-readable");
-  verb->add_flag("--shell", to->shell, "As export commands for a shell")->excludes(json)->excludes(list);
-  verb->footer(
-      "The ranks are those of the config; without one, those of -n and --hosts.\n"
-      "Variables that are only a fallback are printed unless they are set already.");
-  return verb;
-}
-
-int ShowEnv(EnvArguments arguments) {
+int ShowEnv(const EnvArguments& arguments, ConfigArguments config) {
   if (arguments.list) {
     List(arguments.json);
     return 0;
@@ -73,7 +65,6 @@ int ShowEnv(EnvArguments arguments) {
   auto dialect = environments::FindDialect(arguments.dialect);
   if (!dialect) return RefuseEnv(dialect.error().text);
   // Rank identities depend neither on the command nor on the backend.
-  ConfigArguments& config = arguments.config;
   if (config.file.empty() && config.command.empty()) config.command = {"true"};
   config.sets.emplace_back("backend.name=none");
   auto preparation = LoadOrExplain(config);
@@ -91,6 +82,24 @@ int ShowEnv(EnvArguments arguments) {
   }
   Print(arguments, contract.set);
   return 0;
+}
+
+}  // namespace
+
+void AddEnv(CLI::App& app, ConfigArguments* job, Verbs* to) {
+  const auto own = std::make_shared<EnvArguments>();
+  CLI::App* verb = app.add_subcommand("env", "Print a rank's environment as another launcher would set it");
+  verb->add_option("--rank", own->rank, "Number of the rank")->type_name("K")->capture_default_str();
+  verb->add_option("--as", own->dialect, "Dialect of a launcher or framework; --list shows them")
+      ->type_name("DIALECT");
+  CLI::Option* list = verb->add_flag("--list", own->list, "List the dialects");
+  CLI::Option* json = verb->add_flag("--json", own->json, "Machine-readable");
+  verb->add_flag("--shell", own->shell, "As export commands for a shell")->excludes(json)->excludes(list);
+  verb->footer(
+      "The ranks are those of the config; without one, those of -n and --hosts.\n"
+      "Variables that are only a fallback are printed unless they are set already.");
+  AddJobFlags(verb, job);
+  to->push_back({verb, [own, job] { return ShowEnv(*own, *job); }});
 }
 
 }  // namespace dtrun::cli

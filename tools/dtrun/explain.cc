@@ -1,5 +1,3 @@
-#include "tools/dtrun/explain.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -27,6 +25,7 @@
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
@@ -34,6 +33,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNothingKnown = 1;
+
+struct ExplainArguments {
+  std::vector<std::string> words;     // none: the newest run of this folder
+  std::vector<std::string> failures;  // the user's own failure files
+  bool json = false;
+};
+
 void Print(const Json& json) { WriteOutput(JsonDocument(1, json)); }
 
 int Tell(const std::vector<failures::Finding>& findings, const std::string& where, bool json) {
@@ -161,6 +167,14 @@ int ExplainWords(const ExplainArguments& arguments) {
   return Tell(findings, "", arguments.json);
 }
 
+int Explain(const ExplainArguments& arguments) {
+  failures::UseFiles({arguments.failures.begin(), arguments.failures.end()});
+  const int code = ExplainWords(arguments);
+  const auto known = failures::Known();
+  for (const std::string& problem : known->problems()) PrintMessage("dtrun: known failures: {}\n", problem);
+  return known->problems().empty() ? code : kUserError;
+}
+
 }  // namespace
 
 void KeepBrackets(std::vector<std::string>* words) {
@@ -170,33 +184,26 @@ void KeepBrackets(std::vector<std::string>* words) {
   }
 }
 
-CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
+void AddExplain(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<ExplainArguments>();
   CLI::App* explain =
       app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");
   explain
       ->add_option(
-          "WHAT", to->words,
+          "WHAT", own->words,
           "An error message; a file that contains it; - for stdin; a job's name or run directory, "
           "running or past; or latest, as without a word: the newest run started in this folder, also "
           "by 'dtrun torchrun', or your only live job")
       ->type_name("");
   explain
-      ->add_option("--failures", to->failures,
+      ->add_option("--failures", own->failures,
                    "A file of your own that explains error messages, as in failures.path")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  explain->add_flag("--json", to->json, "Machine-readable");
+  explain->add_flag("--json", own->json, "Machine-readable");
   explain->footer(
       "Exit code: 0; 1 when the text is unknown; 2 when a file, or an entry of it, cannot be read.");
-  return explain;
-}
-
-int Explain(const ExplainArguments& arguments) {
-  failures::UseFiles({arguments.failures.begin(), arguments.failures.end()});
-  const int code = ExplainWords(arguments);
-  const auto known = failures::Known();
-  for (const std::string& problem : known->problems()) PrintMessage("dtrun: known failures: {}\n", problem);
-  return known->problems().empty() ? code : kUserError;
+  to->push_back({explain, [own] { return Explain(*own); }});
 }
 
 }  // namespace dtrun::cli

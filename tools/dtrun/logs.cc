@@ -1,5 +1,3 @@
-#include "tools/dtrun/logs.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <regex.h>
@@ -28,11 +26,20 @@
 #include "core/output/style.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct LogsArguments {
+  std::string job;
+  std::string ranks;  // "0,4-7"; empty: all
+  std::string grep;   // extended regular expression (POSIX); empty: all lines
+  std::optional<std::size_t> tail;
+  bool follow = false;
+};
 
 // Lines with a match. Without an expression, all.
 class LineFilter {
@@ -219,25 +226,6 @@ int ExitCodeOf(const fs::path& run) {
   return 1;
 }
 
-}  // namespace
-
-CLI::App* AddLogs(CLI::App& app, LogsArguments* to) {
-  CLI::App* logs = app.add_subcommand("logs", "What the ranks of a job printed, live or past");
-  AddJobWord(logs, &to->job,
-             "A job's name, a run directory or a folder above it; none: the newest run started in this "
-             "folder, or your only live job");
-  logs->add_option("--rank", to->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
-  logs->add_option("--grep", to->grep, "Lines that match this extended regular expression")->type_name("RE");
-  logs->add_option("-n,--tail", to->tail, "The last N lines of each file")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
-  logs->add_flag("-f,--follow", to->follow, "Print new lines until the job ends, and exit with its code");
-  logs->footer(
-      "All lines go to standard output, those of one rank's file after another, with the rank in front. Exit "
-      "code: 0, with --follow the job's; 1 when ranks have printed into no file; 2 for a user error.");
-  return logs;
-}
-
 int Logs(const LogsArguments& arguments) {
   std::optional<std::vector<int>> ranks;
   if (!arguments.ranks.empty()) {
@@ -280,6 +268,26 @@ int Logs(const LogsArguments& arguments) {
   if (!reader.met() && !live)
     PrintMessage("dtrun: these ranks have printed nothing: '{}'\n", folder.string());
   return arguments.follow ? ExitCodeOf(folder) : 0;
+}
+
+}  // namespace
+
+void AddLogs(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<LogsArguments>();
+  CLI::App* logs = app.add_subcommand("logs", "What the ranks of a job printed, live or past");
+  AddJobWord(logs, &own->job,
+             "A job's name, a run directory or a folder above it; none: the newest run started in this "
+             "folder, or your only live job");
+  logs->add_option("--rank", own->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
+  logs->add_option("--grep", own->grep, "Lines that match this extended regular expression")->type_name("RE");
+  logs->add_option("-n,--tail", own->tail, "The last N lines of each file")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  logs->add_flag("-f,--follow", own->follow, "Print new lines until the job ends, and exit with its code");
+  logs->footer(
+      "All lines go to standard output, those of one rank's file after another, with the rank in front. Exit "
+      "code: 0, with --follow the job's; 1 when ranks have printed into no file; 2 for a user error.");
+  to->push_back({logs, [own] { return Logs(*own); }});
 }
 
 }  // namespace dtrun::cli

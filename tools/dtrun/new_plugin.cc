@@ -1,5 +1,4 @@
-#include "tools/dtrun/new_plugin.h"
-
+// `dtrun plugins new` and `dtrun plugins verify`.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The verbs of `dtrun plugins` (verbs.h) but `new` and `verify`, and what they share. Main thread.
+// The verbs of `dtrun plugins`, and what they share. Main thread.
 #pragma once
 
 #include <string>
@@ -16,6 +16,21 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
                    bool json);
 // 1 if a file is refused or breaks a rule.
 int CheckPlugins(const ConfigArguments& arguments, const std::vector<std::string>& files, bool json);
+
+// `new` and `verify` use the installed SDK: its examples as templates, and its program dtrun-conformance.
+
+struct NewPluginArguments {
+  std::string name;
+  std::string language = "c++";  // "c", "c++" or "rust"
+  bool launcher = false;         // else a backend
+  std::string output;            // the folder to make; empty: the name, in the current folder
+};
+
+// Writes a plugin that builds and passes dtrun-conformance. The exit code.
+int NewPlugin(const NewPluginArguments& arguments);
+
+// Becomes dtrun-conformance, for `file` and with these arguments. Returns the exit code 2 if it cannot.
+int VerifyPlugin(const std::string& file, const std::vector<std::string>& arguments);
 
 // As in launcher.name: launchers are named with hyphens, their files with underscores.
 std::string ShownName(const plugin::File& file);

@@ -1,5 +1,3 @@
-#include "tools/dtrun/ps.h"
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -23,6 +21,7 @@
 #include "core/verdict/verdict.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
@@ -33,6 +32,11 @@ using WallClock = std::chrono::system_clock;
 constexpr std::size_t kMostPast = 10;
 constexpr std::size_t kMostOfAVerdict = std::size_t{64} << 20;
 constexpr std::size_t kMostOfEvents = std::size_t{4} << 20;
+
+struct PsArguments {
+  bool all = false;
+  bool json = false;
+};
 
 struct JobRow {
   std::string job, state;
@@ -182,19 +186,6 @@ std::string TableText(const std::vector<JobRow>& rows) {
   return text;
 }
 
-}  // namespace
-
-CLI::App* AddPs(CLI::App& app, PsArguments* to) {
-  CLI::App* ps = app.add_subcommand("ps", "Lists your jobs on this host, live and past");
-  ps->add_flag("-a,--all", to->all, "All past runs that are known, not the newest 10");
-  ps->add_flag("--json", to->json, "Machine-readable");
-  ps->footer(
-      "Live jobs come first, then past runs, newest first. dtrun knows the last 1,000 runs that you started "
-      "on this "
-      "host, wherever their folders are.");
-  return ps;
-}
-
 int Ps(const PsArguments& arguments) {
   const WallClock::time_point now = WallClock::now();
   const WallClock::time_point deadline = now + std::chrono::milliseconds(300);  // for all answers together
@@ -223,6 +214,20 @@ int Ps(const PsArguments& arguments) {
   if (omitted > 0) text += fmt::format("{} older runs: dtrun ps --all\n", omitted);
   WriteTable(output::TamedMessage(text));
   return 0;
+}
+
+}  // namespace
+
+void AddPs(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<PsArguments>();
+  CLI::App* ps = app.add_subcommand("ps", "Lists your jobs on this host, live and past");
+  ps->add_flag("-a,--all", own->all, "All past runs that are known, not the newest 10");
+  ps->add_flag("--json", own->json, "Machine-readable");
+  ps->footer(
+      "Live jobs come first, then past runs, newest first. dtrun knows the last 1,000 runs that you started "
+      "on this "
+      "host, wherever their folders are.");
+  to->push_back({ps, [own] { return Ps(*own); }});
 }
 
 }  // namespace dtrun::cli

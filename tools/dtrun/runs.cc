@@ -1,5 +1,3 @@
-#include "tools/dtrun/runs.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,11 +22,19 @@
 #include "core/verdict/event_log.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct RunsArguments {
+  std::string job;       // empty: all
+  std::size_t keep = 0;  // the newest of each job's folder
+  bool yes = false;
+  bool dry_run = false;
+};
 
 // The ended runs of one folder, which are usually those of one job.
 struct RunsOfAFolder {
@@ -142,26 +148,6 @@ bool Confirmed(const std::string& question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-}  // namespace
-
-CLI::App* AddRuns(CLI::App& app, RunsArguments* to) {
-  CLI::App* runs = app.add_subcommand("runs", "Removes old run folders");
-  runs->require_subcommand(1);
-  CLI::App* clean = runs->add_subcommand("clean", "Removes folders of ended runs; asks first");
-  AddJobWord(clean, &to->job, "A job's name: only its runs");
-  clean->add_option("--keep", to->keep, "How many of the newest runs stay in each job's folder")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000))
-      ->required();
-  clean->add_flag("-y,--yes", to->yes, "Does not ask");
-  clean->add_flag("--dry-run", to->dry_run, "Shows what would be removed, and removes nothing");
-  clean->footer(
-      "Takes the runs that 'dtrun ps --all' lists and those below ./runs. Never removes a live job, or a run "
-      "with a file that dtrun did not write.\n"
-      "Exit code: 0; 1 if you said no or a run could not be removed; 2 when the command line is wrong.");
-  return clean;
-}
-
 int CleanRuns(const RunsArguments& arguments) {
   std::string table;
   std::size_t removed = 0;
@@ -204,6 +190,27 @@ int CleanRuns(const RunsArguments& arguments) {
   }
   WriteForReading(fmt::format("removed {}\n", CountedRuns(removed)));
   return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void AddRuns(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<RunsArguments>();
+  CLI::App* runs = app.add_subcommand("runs", "Removes old run folders");
+  runs->require_subcommand(1);
+  CLI::App* clean = runs->add_subcommand("clean", "Removes folders of ended runs; asks first");
+  AddJobWord(clean, &own->job, "A job's name: only its runs");
+  clean->add_option("--keep", own->keep, "How many of the newest runs stay in each job's folder")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->required();
+  clean->add_flag("-y,--yes", own->yes, "Does not ask");
+  clean->add_flag("--dry-run", own->dry_run, "Shows what would be removed, and removes nothing");
+  clean->footer(
+      "Takes the runs that 'dtrun ps --all' lists and those below ./runs. Never removes a live job, or a run "
+      "with a file that dtrun did not write.\n"
+      "Exit code: 0; 1 if you said no or a run could not be removed; 2 when the command line is wrong.");
+  to->push_back({clean, [own] { return CleanRuns(*own); }});
 }
 
 }  // namespace dtrun::cli

@@ -13,11 +13,19 @@
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"
 #include "tools/dtrun/find_run.h"
-#include "tools/dtrun/live_job.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
+
+struct StacksArguments {
+  std::string job;
+  std::string ranks;  // "0,4-7"; empty: all
+  bool native = false;
+  bool all_threads = false;
+  bool json = false;
+};
 
 // Ranks that run and could not be read.
 std::vector<int> Unread(const control::Answer& answer, const std::vector<int>& wanted) {
@@ -48,25 +56,6 @@ Json StacksJson(const control::Answer& answer) {
     ranks.push_back(std::move(one));
   }
   return {{"job", answer.job}, {"state", answer.state}, {"generation", answer.generation}, {"ranks", ranks}};
-}
-
-}  // namespace
-
-CLI::App* AddStacks(CLI::App& app, StacksArguments* to) {
-  CLI::App* verb =
-      app.add_subcommand("stacks", "Where each rank of a running job is: all threads, on all hosts");
-  AddJobWord(verb, &to->job,
-             "A job's name or run folder; none: the newest one of this folder, or your only live job");
-  verb->add_option("--rank", to->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
-  verb->add_flag("--native", to->native,
-                 "Also C and C++ frames, by eu-stack or gdb, which stop each process for a moment");
-  verb->add_flag("--all-threads", to->all_threads, "Also threads without Python frames, one per line");
-  verb->add_flag("--json", to->json, "Machine-readable");
-  verb->footer(
-      "Reads the processes from outside; without --native nothing is stopped. Exit code: 0; 1 when a rank "
-      "could not "
-      "be read; 2 when there is no such job.");
-  return verb;
 }
 
 // Of a job that does not answer, most likely because it has ended.
@@ -131,6 +120,26 @@ int Stacks(const StacksArguments& arguments) {
       "dtrun: {} gave no stacks: the host did not answer in time, or does not let dtrun read processes\n",
       verdict::FoldRanks(unread));
   return 1;
+}
+
+}  // namespace
+
+void AddStacks(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<StacksArguments>();
+  CLI::App* verb =
+      app.add_subcommand("stacks", "Where each rank of a running job is: all threads, on all hosts");
+  AddJobWord(verb, &own->job,
+             "A job's name or run folder; none: the newest one of this folder, or your only live job");
+  verb->add_option("--rank", own->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
+  verb->add_flag("--native", own->native,
+                 "Also C and C++ frames, by eu-stack or gdb, which stop each process for a moment");
+  verb->add_flag("--all-threads", own->all_threads, "Also threads without Python frames, one per line");
+  verb->add_flag("--json", own->json, "Machine-readable");
+  verb->footer(
+      "Reads the processes from outside; without --native nothing is stopped. Exit code: 0; 1 when a rank "
+      "could not "
+      "be read; 2 when there is no such job.");
+  to->push_back({verb, [own] { return Stacks(*own); }});
 }
 
 }  // namespace dtrun::cli

@@ -8,23 +8,16 @@
 #include "core/output/display.h"
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/find_run.h"
-#include "tools/dtrun/live_job.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
+namespace {
 
-CLI::App* AddStop(CLI::App& app, StopArguments* to) {
-  CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
-  AddJobWord(
-      verb, &to->job,
-      "A job's name or run folder; may be left out for your only live job, if it was started in this folder");
-  verb->add_option("-t,--grace", to->grace,
-                   "Time from SIGTERM to SIGKILL, instead of job.grace; 0s kills at once")
-      ->type_name("TIME");
-  verb->footer(
-      "Exit code: 0 once the job has ended; 1 if its dtrun does not answer; 2 when there is no such job.");
-  return verb;
-}
+struct StopArguments {
+  std::string job;
+  std::string grace;
+};
 
 int Stop(const StopArguments& arguments) {
   control::Question question{.what = control::What::kStop};
@@ -46,6 +39,22 @@ int Stop(const StopArguments& arguments) {
                                   : fmt::format("job '{}' has ended", answer->job);
   WriteForReading(output::TamedMessage(fmt::format("{}\n  logs: {}\n", verdict, run->string())));
   return 0;
+}
+
+}  // namespace
+
+void AddStop(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<StopArguments>();
+  CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
+  AddJobWord(
+      verb, &own->job,
+      "A job's name or run folder; may be left out for your only live job, if it was started in this folder");
+  verb->add_option("-t,--grace", own->grace,
+                   "Time from SIGTERM to SIGKILL, instead of job.grace; 0s kills at once")
+      ->type_name("TIME");
+  verb->footer(
+      "Exit code: 0 once the job has ended; 1 if its dtrun does not answer; 2 when there is no such job.");
+  to->push_back({verb, [own] { return Stop(*own); }});
 }
 
 }  // namespace dtrun::cli

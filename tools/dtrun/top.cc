@@ -19,13 +19,19 @@
 #include "core/verdict/verdict.h"
 #include "core/wire/json.h"
 #include "tools/dtrun/find_run.h"
-#include "tools/dtrun/live_job.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+struct TopArguments {
+  std::string job;
+  double seconds = 0;  // 0: not given
+  bool json = false;
+};
 
 constexpr std::chrono::milliseconds kBetweenLooks{250};
 constexpr int kLongestLook = 86'400;
@@ -180,34 +186,6 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
   return out;
 }
 
-}  // namespace
-
-CLI::App* AddTop(CLI::App& app, TopArguments* to) {
-  CLI::App* verb = app.add_subcommand(
-      "top", "Who delays whom in a running job: waiting, input, CPU and place of each rank");
-  AddJobWord(verb, &to->job,
-             "A job's name or run folder; none: the newest one of this folder, or your only live job");
-  verb->add_option(
-          "--seconds", to->seconds,
-          "Look for so long, print once and end; 4 where the output is no terminal. Otherwise until Ctrl-C")
-      ->type_name("S")
-      ->check([](const std::string& word) {
-        const auto seconds = NumberOf<double>(word);
-        return seconds && *seconds > 0 && *seconds <= kLongestLook
-                   ? std::string()
-                   : fmt::format("'{}' is not a time; write a number of seconds up to {}", word,
-                                 kLongestLook);
-      });
-  verb->add_flag("--json", to->json, "Machine-readable; prints once");
-  verb->footer(
-      "DELAYS is the share of looks in which the rank was elsewhere while the others waited for it. WAITS is "
-      "the share in which it waited for other ranks, INPUT that for its data loader, SAVES that in which it "
-      "wrote a checkpoint. FAULTS are page faults that waited for a disk. I/O is what the rank reads and "
-      "writes, HOST NET what its host receives and sends. dtrun looks four times a second, from outside, "
-      "and stops nothing. Exit code: 0; 2 when there is no such job.");
-  return verb;
-}
-
 int Top(const TopArguments& arguments) {
   const auto run = FindRun(arguments.job, Needs::kLiveRun);
   if (!run) return Refuse(run.error().text);
@@ -236,6 +214,35 @@ int Top(const TopArguments& arguments) {
   WriteOutput(arguments.json ? JsonDocument(1, Document(last, shares))
                              : output::TamedMessage(TopText(last, shares, Columns(), last.ranks.size())));
   return 0;
+}
+
+}  // namespace
+
+void AddTop(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<TopArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "top", "Who delays whom in a running job: waiting, input, CPU and place of each rank");
+  AddJobWord(verb, &own->job,
+             "A job's name or run folder; none: the newest one of this folder, or your only live job");
+  verb->add_option(
+          "--seconds", own->seconds,
+          "Look for so long, print once and end; 4 where the output is no terminal. Otherwise until Ctrl-C")
+      ->type_name("S")
+      ->check([](const std::string& word) {
+        const auto seconds = NumberOf<double>(word);
+        return seconds && *seconds > 0 && *seconds <= kLongestLook
+                   ? std::string()
+                   : fmt::format("'{}' is not a time; write a number of seconds up to {}", word,
+                                 kLongestLook);
+      });
+  verb->add_flag("--json", own->json, "Machine-readable; prints once");
+  verb->footer(
+      "DELAYS is the share of looks in which the rank was elsewhere while the others waited for it. WAITS is "
+      "the share in which it waited for other ranks, INPUT that for its data loader, SAVES that in which it "
+      "wrote a checkpoint. FAULTS are page faults that waited for a disk. I/O is what the rank reads and "
+      "writes, HOST NET what its host receives and sends. dtrun looks four times a second, from outside, "
+      "and stops nothing. Exit code: 0; 2 when there is no such job.");
+  to->push_back({verb, [own] { return Top(*own); }});
 }
 
 }  // namespace dtrun::cli

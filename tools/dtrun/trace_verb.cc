@@ -1,5 +1,3 @@
-#include "tools/dtrun/trace_verb.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,28 +9,18 @@
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/trace/run.h"
 #include "tools/dtrun/trace/torch.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
 
+struct TraceArguments {
+  std::string job;
+  std::string out;
+  std::vector<std::string> torch;
+};
+
 constexpr std::size_t kMostMissingShown = 10;
-
-}  // namespace
-
-CLI::App* AddTrace(CLI::App& app, TraceArguments* to) {
-  CLI::App* trace = app.add_subcommand("trace", "One timeline of a run for ui.perfetto.dev and Chrome");
-  AddJobWord(trace, &to->job,
-             "A job's name, a run directory or a folder above it; none: the newest run started in this "
-             "folder, or your only live job");
-  trace->add_option("-o,--out", to->out, "The file to write, in the Trace Event Format (JSON)")
-      ->type_name("FILE")
-      ->required();
-  trace->add_option("--torch", to->torch, "Traces of torch.profiler to merge, or folders of them")
-      ->type_name("PATH");
-  trace->footer(
-      "Calls of ranks are in it if the job ran with trace.enabled = true. Exit code: 0; 2 for a user error.");
-  return trace;
-}
 
 int Trace(const TraceArguments& arguments) {
   const std::filesystem::path out(arguments.out);
@@ -65,6 +53,24 @@ int Trace(const TraceArguments& arguments) {
         "that use "
         "libdtrun; others are seen by torch.profiler and --torch\n");
   return 0;
+}
+
+}  // namespace
+
+void AddTrace(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<TraceArguments>();
+  CLI::App* trace = app.add_subcommand("trace", "One timeline of a run for ui.perfetto.dev and Chrome");
+  AddJobWord(trace, &own->job,
+             "A job's name, a run directory or a folder above it; none: the newest run started in this "
+             "folder, or your only live job");
+  trace->add_option("-o,--out", own->out, "The file to write, in the Trace Event Format (JSON)")
+      ->type_name("FILE")
+      ->required();
+  trace->add_option("--torch", own->torch, "Traces of torch.profiler to merge, or folders of them")
+      ->type_name("PATH");
+  trace->footer(
+      "Calls of ranks are in it if the job ran with trace.enabled = true. Exit code: 0; 2 for a user error.");
+  to->push_back({trace, [own] { return Trace(*own); }});
 }
 
 }  // namespace dtrun::cli

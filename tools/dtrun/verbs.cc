@@ -27,18 +27,9 @@
 #include "tools/dtrun/command_line/split.h"
 #include "tools/dtrun/completion/man_page.h"
 #include "tools/dtrun/completion/scripts.h"
-#include "tools/dtrun/explain.h"
-#include "tools/dtrun/job_flags.h"
-#include "tools/dtrun/live_job.h"
-#include "tools/dtrun/logs.h"
-#include "tools/dtrun/new_plugin.h"
 #include "tools/dtrun/options_page.h"
-#include "tools/dtrun/ps.h"
+#include "tools/dtrun/plugins.h"
 #include "tools/dtrun/reading.h"
-#include "tools/dtrun/report/report.h"
-#include "tools/dtrun/runs.h"
-#include "tools/dtrun/torchrun/arguments.h"
-#include "tools/dtrun/trace_verb.h"
 
 namespace {
 
@@ -159,7 +150,7 @@ class CommandLine {
   int Run(const std::vector<std::string>& words);
   // Prints completions of the words; returns the exit code.
   int Complete(const std::vector<std::string>& words) const {
-    return dtrun::cli::ShowCandidates(app_, {run_, plan_, doctor_}, words);
+    return dtrun::cli::ShowCandidates(app_, runs_, words);
   }
 
  private:
@@ -173,24 +164,10 @@ class CommandLine {
 
   CLI::App app_{kIntroduction, "dtrun"};
   ConfigArguments arguments_;
-  dtrun::cli::EnvArguments env_arguments_;
-  dtrun::cli::ConfigVerb config_verb_;
-  dtrun::cli::PluginsVerb plugins_verb_;
-  dtrun::cli::DoctorArguments doctor_arguments_;
-  dtrun::cli::ExplainArguments explain_arguments_;
-  dtrun::cli::PsArguments ps_arguments_;
-  dtrun::cli::RunsArguments runs_arguments_;
-  dtrun::cli::LogsArguments logs_arguments_;
-  dtrun::cli::ReportArguments report_arguments_;
-  dtrun::cli::StacksArguments stacks_arguments_;
-  dtrun::cli::StopArguments stop_arguments_;
-  dtrun::cli::TopArguments top_arguments_;
-  dtrun::cli::TraceArguments trace_arguments_;
-  dtrun::bench::Arguments bench_arguments_;
   bool json_ = false;
-  std::string bench_socket_, man_folder_, swallowed_;
-  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *ps_, *clean_runs_, *logs_, *report_, *stacks_,
-      *stop_, *top_, *trace_, *bench_, *bench_layer_, *completion_, *keys_, *man_pages_, *agent_;
+  std::string man_folder_, swallowed_;
+  dtrun::cli::Verbs verbs_;            // those that run something else than a job
+  std::vector<const CLI::App*> runs_;  // those that take a program
 };
 
 CommandLine::CommandLine() {
@@ -200,24 +177,21 @@ CommandLine::CommandLine() {
   dtrun::cli::AddJobFlags(&app_, &arguments_);
   AddVerbosity(&app_, &arguments_);
   AddRun();
-  CLI::App* doctor = dtrun::cli::AddDoctor(app_, &doctor_arguments_);
-  dtrun::cli::AddJobFlags(doctor, &arguments_);
-  doctor_ = doctor;
-  explain_ = dtrun::cli::AddExplain(app_, &explain_arguments_);
-  ps_ = dtrun::cli::AddPs(app_, &ps_arguments_);
-  clean_runs_ = dtrun::cli::AddRuns(app_, &runs_arguments_);
-  logs_ = dtrun::cli::AddLogs(app_, &logs_arguments_);
-  report_ = dtrun::cli::AddReport(app_, &report_arguments_);
-  stacks_ = dtrun::cli::AddStacks(app_, &stacks_arguments_);
-  top_ = dtrun::cli::AddTop(app_, &top_arguments_);
-  stop_ = dtrun::cli::AddStop(app_, &stop_arguments_);
-  trace_ = dtrun::cli::AddTrace(app_, &trace_arguments_);
-  CLI::App* env = dtrun::cli::AddEnv(app_, &env_arguments_);
-  dtrun::cli::AddJobFlags(env, &arguments_);
-  env_ = env;
-  config_verb_ = dtrun::cli::AddConfig(app_, &arguments_);
-  plugins_verb_ = dtrun::cli::AddPlugins(app_, &arguments_);
-  bench_ = dtrun::cli::AddBench(app_, &bench_arguments_);
+  dtrun::cli::AddDoctor(app_, &arguments_, &verbs_);
+  runs_.push_back(verbs_.back().app);
+  dtrun::cli::AddExplain(app_, &verbs_);
+  dtrun::cli::AddPs(app_, &verbs_);
+  dtrun::cli::AddRuns(app_, &verbs_);
+  dtrun::cli::AddLogs(app_, &verbs_);
+  dtrun::cli::AddReport(app_, &verbs_);
+  dtrun::cli::AddStacks(app_, &verbs_);
+  dtrun::cli::AddTop(app_, &verbs_);
+  dtrun::cli::AddStop(app_, &verbs_);
+  dtrun::cli::AddTrace(app_, &verbs_);
+  dtrun::cli::AddEnv(app_, &arguments_, &verbs_);
+  dtrun::cli::AddConfig(app_, &arguments_, &verbs_);
+  dtrun::cli::AddPlugins(app_, &arguments_, &verbs_);
+  dtrun::cli::AddBench(app_, &verbs_);
   AddCompletion();
   app_.footer(kEpilogue);  // last, because verbs inherit what is there before them
 }
@@ -226,7 +200,6 @@ void CommandLine::AddRun() {
   CLI::App* run = app_.add_subcommand("run", "Run a job; the same as without a verb");
   dtrun::cli::AddJobFlags(run, &arguments_);
   AddVerbosity(run, &arguments_);
-  run_ = run;
   CLI::App* plan =
       app_.add_subcommand("plan", "Print each process's exact command and environment; start nothing");
   dtrun::cli::AddJobFlags(plan, &arguments_);
@@ -235,26 +208,34 @@ void CommandLine::AddRun() {
   plan->footer(
       "Each variable is printed as a rank gets it, except secrets and DTRUN_BACKEND_OPTIONS, a record for "
       "dtrun's library, which is shown as (backend.options). --json has it whole.");
-  plan_ = plan;
+  verbs_.push_back({plan, [this] {
+                      return HasProgram() ? dtrun::cli::ShowPlan(arguments_, json_) : NothingToRun("plan ");
+                    }});
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Internal: the root starts it on another host.
-  agent_ = app_.add_subcommand("agent", "")->group("");
-  bench_layer_ = dtrun::cli::AddBenchLayer(app_, &arguments_, &bench_socket_);
+  verbs_.push_back({app_.add_subcommand("agent", "")->group(""), dtrun::cli::RunAgent});
+  dtrun::cli::AddBenchLayer(app_, &arguments_, &verbs_);
+  runs_ = {run, plan, verbs_.back().app};
 }
 
 void CommandLine::AddCompletion() {
   CLI::App* completion =
       app_.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
   completion->require_subcommand(1);
-  completion_ = completion;
   for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {
-    completion->add_subcommand(script.shell, script.help);
+    verbs_.push_back({completion->add_subcommand(script.shell, script.help), [&script] {
+                        dtrun::WriteOutput(script.text);
+                        return 0;
+                      }});
   }
-  keys_ = completion->add_subcommand("keys", "Keys of options, one a line");
+  verbs_.push_back({completion->add_subcommand("keys", "Keys of options, one a line"), [] {
+                      for (const auto& spec : dtrun::spec::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
+                      return 0;
+                    }});
   // For the build, which installs the pages.
   CLI::App* man_pages = app_.add_subcommand("man-pages", "")->group("");
   man_pages->add_option("FOLDER", man_folder_, "Where they are written")->required();
-  man_pages_ = man_pages;
+  verbs_.push_back({man_pages, [this] { return WriteManPages(); }});
 }
 
 int CommandLine::WriteManPages() const {
@@ -287,7 +268,7 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
 int CommandLine::Run(const std::vector<std::string>& words) {
   dtrun::cli::Grammar grammar{
       &app_,
-      {run_, plan_, doctor_, bench_layer_},
+      runs_,
       [](const std::string& name) {
         const char* path = std::getenv("PATH");
         return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
@@ -343,43 +324,9 @@ int CommandLine::NothingToRun(std::string_view verb) const {
 }
 
 int CommandLine::Dispatch() {
-  if (agent_->parsed()) return dtrun::cli::RunAgent();
-  if (plan_->parsed()) {
-    return HasProgram() ? dtrun::cli::ShowPlan(arguments_, json_) : NothingToRun("plan ");
-  }
-  if (env_->parsed()) {
-    env_arguments_.config = arguments_;
-    return dtrun::cli::ShowEnv(std::move(env_arguments_));
-  }
-  if (const auto code = config_verb_.Run(arguments_)) return *code;
-  if (const auto code = plugins_verb_.Run(arguments_)) return *code;
-  if (doctor_->parsed()) {
-    doctor_arguments_.config = arguments_;
-    return dtrun::cli::Doctor(std::move(doctor_arguments_));
-  }
-  if (ps_->parsed()) return dtrun::cli::Ps(ps_arguments_);
-  if (clean_runs_->parsed()) return dtrun::cli::CleanRuns(runs_arguments_);
-  if (logs_->parsed()) return dtrun::cli::Logs(logs_arguments_);
-  if (report_->parsed()) return dtrun::cli::Report(report_arguments_);
-  if (stacks_->parsed()) return dtrun::cli::Stacks(stacks_arguments_);
-  if (top_->parsed()) return dtrun::cli::Top(top_arguments_);
-  if (stop_->parsed()) return dtrun::cli::Stop(stop_arguments_);
-  if (trace_->parsed()) return dtrun::cli::Trace(trace_arguments_);
-  if (explain_->parsed()) return dtrun::cli::Explain(explain_arguments_);
-  if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
-  if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
-  if (keys_->parsed()) {
-    for (const auto& spec : dtrun::spec::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
-    return 0;
-  }
-  for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {
-    if (!completion_->got_subcommand(script.shell)) continue;
-    dtrun::WriteOutput(script.text);
-    return 0;
-  }
-  if (man_pages_->parsed()) return WriteManPages();
-  if (!HasProgram()) return NothingToRun("");
-  return dtrun::cli::Run(arguments_);
+  const auto parsed = std::ranges::find_if(verbs_, &CLI::App::parsed, &dtrun::cli::Verb::app);
+  if (parsed != verbs_.end()) return parsed->run();
+  return HasProgram() ? dtrun::cli::Run(arguments_) : NothingToRun("");
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "tools/dtrun/report/report.h"
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -12,9 +10,15 @@
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/report/page.h"
 #include "tools/dtrun/report/records.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
+
+struct ReportArguments {
+  std::string job;
+  std::string out;  // a file, or "-"; empty: report.html in the run folder
+};
 
 constexpr char kReportFile[] = "report.html";
 
@@ -38,25 +42,6 @@ Status WriteInto(const std::filesystem::path& folder, const std::string& page) {
   return error;
 }
 
-}  // namespace
-
-CLI::App* AddReport(CLI::App& app, ReportArguments* to) {
-  CLI::App* report = app.add_subcommand(
-      "report", "Write one HTML file about a job: verdict, metrics, ranks, restarts, events, config");
-  AddJobWord(report, &to->job,
-             "A job's name, its run folder or a folder above it; latest, or left out: the newest");
-  report
-      ->add_option("-o,--out", to->out,
-                   "Where to write it; - is standard output. Else report.html in the run folder")
-      ->type_name("FILE")
-      ->check([](const std::string& file) { return file.empty() ? "the name of the file is empty" : ""; });
-  report->footer(
-      "The file needs no network and has no scripts. Of a running job it tells the state of this moment. "
-      "Secrets are "
-      "masked as in the run folder. Exit code: 0; 2 for a user error.");
-  return report;
-}
-
 int Report(const ReportArguments& arguments) {
   const auto run = FindRun(arguments.job, Needs::kRunOfThisFolder);
   if (!run) return Refuse(run.error().text);
@@ -77,6 +62,26 @@ int Report(const ReportArguments& arguments) {
   if (!written) return Refuse(written.error().text);
   PrintOutput("{}\n", arguments.out.empty() ? (folder / kReportFile).string() : arguments.out);
   return FinishOutput(code);
+}
+
+}  // namespace
+
+void AddReport(CLI::App& app, Verbs* to) {
+  const auto own = std::make_shared<ReportArguments>();
+  CLI::App* report = app.add_subcommand(
+      "report", "Write one HTML file about a job: verdict, metrics, ranks, restarts, events, config");
+  AddJobWord(report, &own->job,
+             "A job's name, its run folder or a folder above it; latest, or left out: the newest");
+  report
+      ->add_option("-o,--out", own->out,
+                   "Where to write it; - is standard output. Else report.html in the run folder")
+      ->type_name("FILE")
+      ->check([](const std::string& file) { return file.empty() ? "the name of the file is empty" : ""; });
+  report->footer(
+      "The file needs no network and has no scripts. Of a running job it tells the state of this moment. "
+      "Secrets are "
+      "masked as in the run folder. Exit code: 0; 2 for a user error.");
+  to->push_back({report, [own] { return Report(*own); }});
 }
 
 }  // namespace dtrun::cli
