@@ -1,5 +1,4 @@
 // The variables that the launchers of frameworks set.
-#include <algorithm>
 
 #include "core/base/endpoint.h"
 #include "core/base/json.h"

@@ -1,6 +1,5 @@
 #include "core/hosts/this_machine.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>

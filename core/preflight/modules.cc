@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "core/base/program_files.h"
 #include "core/base/text.h"

@@ -1,7 +1,6 @@
 #include "core/preflight/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/plan/plan.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::preflight {

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <future>
 #include <memory>
-#include <optional>
 
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
