@@ -58,43 +58,26 @@ void AddBench(CLI::App& app, Verbs* to) {
   const auto own = std::make_shared<bench::Arguments>();
   CLI::App* verb = app.add_subcommand(
       "bench", "Measure collectives, backend by backend, beside the libraries called directly");
+  const auto shown = [verb](const char* names, auto& target, const std::string& help, const char* type) {
+    verb->add_option(names, target, help)->type_name(type)->capture_default_str();
+  };
   verb->add_option("OPERATION", own->operation, "One of " + bench::OperationNames())
       ->type_name("")
       ->required();
-  verb->add_option("-n,--np,--ranks", own->ranks, "Ranks, all on this machine")
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--sizes", own->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
-      ->type_name("SIZES")
-      ->capture_default_str();
-  verb->add_option("--factor", own->factor, "From one size to the next")
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--dtype", own->dtype, "One of " + bench::ElementNames())
-      ->type_name("TYPE")
-      ->capture_default_str();
-  verb->add_option("--backend", own->backends, "Backends, with commas (dtrun plugins list)")
-      ->type_name("NAMES")
-      ->capture_default_str();
-  verb->add_option(
-          "--local", own->locals,
-          "Transport between ranks on one host: shm (shared memory, the same for every backend), none "
-          "(the backend alone), or both with a comma")
-      ->type_name("NAMES")
-      ->capture_default_str();
-  verb->add_option("--buffers", own->buffers, "private, registered (from dtrun_alloc) or both")
-      ->type_name("WHICH")
-      ->capture_default_str();
-  verb->add_option("--peers", own->peers,
-                   "Libraries called directly: raw-gloo, raw-mpi, raw-ucx, torch-gloo; all, none")
-      ->type_name("NAMES")
-      ->capture_default_str();
-  verb->add_option("--rounds", own->rounds, "Rounds at each size; every layer is measured in each")
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--warmup", own->warmup, "Calls before each turn, not measured")
-      ->type_name("N")
-      ->capture_default_str();
+  shown("-n,--np,--ranks", own->ranks, "Ranks, all on this machine", "N");
+  shown("--sizes", own->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas", "SIZES");
+  shown("--factor", own->factor, "From one size to the next", "N");
+  shown("--dtype", own->dtype, "One of " + bench::ElementNames(), "TYPE");
+  shown("--backend", own->backends, "Backends, with commas (dtrun plugins list)", "NAMES");
+  shown("--local", own->locals,
+        "Transport between ranks on one host: shm (shared memory, the same for every backend), none "
+        "(the backend alone), or both with a comma",
+        "NAMES");
+  shown("--buffers", own->buffers, "private, registered (from dtrun_alloc) or both", "WHICH");
+  shown("--peers", own->peers, "Libraries called directly: raw-gloo, raw-mpi, raw-ucx, torch-gloo; all, none",
+        "NAMES");
+  shown("--rounds", own->rounds, "Rounds at each size; every layer is measured in each", "N");
+  shown("--warmup", own->warmup, "Calls before each turn, not measured", "N");
   verb->add_option(
           "--seconds", own->seconds,
           fmt::format("Approximate duration [{} for each size]; slow layers at large sizes take longer",
@@ -105,20 +88,14 @@ void AddBench(CLI::App& app, Verbs* to) {
   verb->add_option("--wrap", own->wrap,
                    "Prefix of every rank's command, for example 'ip netns exec lab${RANK}'")
       ->type_name("COMMAND");
-  verb->add_option("--mpirun", own->mpirun, "Command that starts MPI ranks, ours and the peer's; -n is added")
-      ->type_name("COMMAND")
-      ->capture_default_str();
-  verb->add_option("--set", own->sets, "Set an option of all jobs, or of those with one backend; repeatable")
-      ->type_name("[BACKEND:]KEY=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  verb->add_option("--plugin-dir", own->plugin_dirs, "Folder searched for plugins first; repeatable")
+  shown("--mpirun", own->mpirun, "Command that starts MPI ranks, ours and the peer's; -n is added",
+        "COMMAND");
+  AddRepeated(verb, "--set", &own->sets,
+              "Set an option of all jobs, or of those with one backend; repeatable")
+      ->type_name("[BACKEND:]KEY=VALUE");
+  AddRepeated(verb, "--plugin-dir", &own->plugin_dirs, "Folder searched for plugins first; repeatable")
       ->type_name("DIR")
-      ->check(CLI::Validator(CLI::ExistingDirectory).description(""))
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
   verb->footer(
       "min, median and p99 are over samples; a sample is the mean of a batch of calls on its slowest rank.\n"
       "algbw = bytes / median; busbw as in nccl-tests; E = algbw / that of memcpy on all ranks at once.\n"

@@ -10,7 +10,6 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "tools/dtrun/completion/candidates.h"
-#include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/templates.h"
 #include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/verbs.h"

@@ -3,18 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/environments/outer.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
 #include "core/spec/backend_choice.h"
 #include "core/spec/lookup.h"
-#include "tools/dtrun/foreign_variable.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
@@ -104,6 +104,98 @@ std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
 
 constexpr std::string_view kBackendOptions = "backend.options.";
 
+// The plugin's name: "nccl" for "backend nccl".
+std::string NameOf(const OptionTable& table) { return table.title.substr(table.title.find(' ') + 1); }
+
+// "backend.nccl.interface" for "backend.options.interface" in the table "backend nccl".
+std::string WholeKey(const OptionTable& table, const std::string& key) {
+  if (!key.starts_with(kBackendOptions)) return key;
+  return fmt::format("backend.{}.{}", NameOf(table), key.substr(kBackendOptions.size()));
+}
+
+// dtrun's equivalents for variables of NCCL, Gloo, UCX, MPI, torch or OpenMP, for `dtrun config explain
+// NCCL_SOCKET_IFNAME`.
+struct ForeignVariable {
+  std::string_view variable, option;
+  std::string_view note = {};  // an additional clause
+};
+
+constexpr std::string_view kDtrunSets = "dtrun sets it for every rank";
+constexpr ForeignVariable kForeignVariables[] = {
+    {"NCCL_SOCKET_IFNAME", "network.interface", "ranks see it with that interface"},
+    {"GLOO_SOCKET_IFNAME", "network.interface", "ranks see it with that interface"},
+    {"TP_SOCKET_IFNAME", "network.interface", "ranks see it with that interface"},
+    {"HOROVOD_GLOO_IFACE", "network.interface"},
+    {"OMPI_MCA_btl_tcp_if_include", "network.interface"},
+    {"OMPI_MCA_oob_tcp_if_include", "network.interface"},
+    {"PRTE_MCA_prte_if_include", "network.interface"},
+    {"FI_TCP_IFACE", "network.interface"},
+    {"MASTER_ADDR", "cluster.hosts", "dtrun sets it for every rank: the first host"},
+    {"MASTER_PORT", "job.master_port", kDtrunSets},
+    {"WORLD_SIZE", "job.ranks", kDtrunSets},
+    {"RANK", "job.ranks", kDtrunSets},
+    {"LOCAL_RANK", "job.processes_per_host", kDtrunSets},
+    {"LOCAL_WORLD_SIZE", "job.processes_per_host", kDtrunSets},
+    {"NPROC_PER_NODE", "job.processes_per_host"},
+    {"PET_NPROC_PER_NODE", "job.processes_per_host"},
+    {"NNODES", "cluster.host_count"},
+    {"PET_NNODES", "cluster.host_count"},
+    {"NODE_RANK", "cluster.host_index"},
+    {"PET_NODE_RANK", "cluster.host_index"},
+    {"PET_MASTER_ADDR", "cluster.root"},
+    {"PET_MAX_RESTARTS", "restart.max"},
+    {"CUDA_VISIBLE_DEVICES", "job.gpu_visibility", "\"own\" makes a list for each rank"},
+    {"HIP_VISIBLE_DEVICES", "job.gpu_visibility", "\"own\" makes a list for each rank"},
+    {"ROCR_VISIBLE_DEVICES", "job.gpu_visibility", "\"own\" makes a list for each rank"},
+    {"OMP_NUM_THREADS", "", "if it is unset, ranks see the cores of a host divided by its ranks"},
+    {"PYTHONUNBUFFERED", "", "dtrun sets it to 1 for ranks, if it is unset"},
+    {"PYTHONFAULTHANDLER", "", "dtrun sets it to 1 for ranks, if it is unset"},
+};
+
+const ForeignVariable* FindForeign(std::string_view variable) {
+  const auto found = std::ranges::find(kForeignVariables, variable, &ForeignVariable::variable);
+  return found == std::end(kForeignVariables) ? nullptr : &*found;
+}
+
+// Whether `word` looks like a variable and not like an option: NCCL_DEBUG, OMPI_MCA_btl_tcp_if_include.
+bool NamesVariable(std::string_view word) {
+  if (FindForeign(word) != nullptr) return true;
+  return word.find('_') != word.npos && !word.empty() && word[0] >= 'A' && word[0] <= 'Z' &&
+         std::ranges::all_of(word, [](char c) { return IsLetterOrDigit(c) || c == '_'; });
+}
+
+// The equivalent core option; empty: none.
+std::string OptionInPlaceOf(std::string_view variable) {
+  const ForeignVariable* const known = FindForeign(variable);
+  return known == nullptr ? "" : std::string(known->option);
+}
+
+// A paragraph about it. `plugins`: plugin options, which may be equivalent to a variable.
+std::string VariableText(const std::string& variable, const std::vector<OptionTable>& plugins) {
+  const ForeignVariable* const known = FindForeign(variable);
+  std::string out = variable + ": an environment variable, not an option";
+  if (known != nullptr && !known->note.empty()) out += fmt::format("; {}", known->note);
+  out += '\n';
+  const auto append = std::back_inserter(out);
+  if (known != nullptr && !known->option.empty())
+    fmt::format_to(append, "  {:<13} {}, explained below\n", "option", known->option);
+  for (const OptionTable& table : plugins) {
+    for (const options::Spec& spec : table.options) {
+      if (spec.env_alias == variable)
+        fmt::format_to(append, "  {:<13} {}: {}\n", table.title, WholeKey(table, spec.key), spec.doc);
+    }
+  }
+  const bool withheld = environments::MatchesAny(variable, environments::Withheld());
+  if (withheld || (known != nullptr && known->note.starts_with(kDtrunSets))) {
+    fmt::format_to(append, "  {:<13} ranks do not get your value: dtrun {} it\n", "as it is",
+                   withheld && known == nullptr ? "withholds" : "sets");
+  } else {
+    fmt::format_to(append, "  {:<13} --set job.env.{}=VALUE, or export it before dtrun\n", "as it is",
+                   variable);
+  }
+  return out;
+}
+
 // backend.options.KEY for backend.NAME.KEY of the chosen backend, else `key`.
 std::string KeyOfChosen(const spec::JobSpec& spec, const std::string& key) {
   const std::vector<std::string> names = spec::BackendChoiceOf(spec).names;
@@ -119,14 +211,11 @@ std::string OfPlugins(const ConfigArguments& arguments, const std::string& key, 
   std::string out;
   if (!key.starts_with("backend.") && !key.starts_with("launcher.")) return out;
   for (const OptionTable& table : PluginTables(arguments)) {
-    const std::string name = table.title.substr(table.title.find(' ') + 1);
+    const std::string name = NameOf(table);
     std::string found;
     for (options::Spec option : table.options) {
       const auto named = [&](std::string_view one) { return prefix ? one.starts_with(key) : one == key; };
-      const std::string own =
-          option.key.starts_with(kBackendOptions)
-              ? fmt::format("backend.{}.{}", name, option.key.substr(kBackendOptions.size()))
-              : option.key;
+      const std::string own = WholeKey(table, option.key);
       if (named(own) || key == "backend." + name) {
         option.key = own;
       } else if (!named(option.key)) {

@@ -1,8 +1,6 @@
 // `dtrun env`.
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/plan/dialects.h"

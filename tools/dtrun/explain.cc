@@ -1,23 +1,16 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/base/read_file.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/failures/finding.h"
 #include "core/failures/report.h"
-#include "core/job/run_dir.h"
 #include "core/output/display.h"
 #include "core/process/process.h"
 #include "core/spec/lookup.h"
@@ -108,8 +101,7 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
 // stay unchanged.
 std::string WithExitCode(const std::string& text) {
   constexpr int kFirstCode = 124, kBySignal = 128, kSignals = 64;
-  const auto digits = [](char c) { return c >= '0' && c <= '9'; };
-  if (text.size() == 3 && std::ranges::all_of(text, digits)) {
+  if (text.size() == 3 && IsDigits(text)) {
     const int code = std::stoi(text);
     return code >= kFirstCode && code <= kBySignal + kSignals ? "exit code " + text : text;
   }
@@ -136,35 +128,32 @@ int ExplainWords(const ExplainArguments& arguments) {
   if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments, Chosen::kByDtrun);
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  if (arguments.words.size() == 1) {
-    if (RunNamed(text)) {
-      const auto run = FindRun(text);
-      return run ? ExplainRun(*run, arguments, Chosen::kByDtrun) : Refuse(run.error().text);
-    }
+  if (arguments.words.size() == 1 && RunNamed(text)) {
+    const auto run = FindRun(text);
+    return run ? ExplainRun(*run, arguments, Chosen::kByDtrun) : Refuse(run.error().text);
   }
   text = WithExitCode(text);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
-  if (findings.empty() && IsNearlyLatest(arguments.words)) {
+  if (!findings.empty()) return Tell(findings, "", arguments.json);
+  if (IsNearlyLatest(arguments.words)) {
     return Refuse(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }
-  if (findings.empty() && (spec::FindSpec(spec::CoreSchema(), text) != nullptr ||
-                           spec::IsTable(spec::CoreSchema(), text) || text.starts_with("backend.options."))) {
+  if (spec::FindSpec(spec::CoreSchema(), text) != nullptr || spec::IsTable(spec::CoreSchema(), text) ||
+      text.starts_with("backend.options.")) {
     return Refuse(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
   }
-  if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
+  if (arguments.words.size() == 1 && LooksLikeAPath(text)) {
     return Refuse(
         fmt::format("there is no file or folder '{}' here, and the text matches no known failure", text));
   }
-  const std::vector<failures::Mention> mentions =
-      findings.empty() ? failures::FindMentions(text) : std::vector<failures::Mention>();
-  if (findings.empty() && mentions.empty() && !arguments.json && MayNameAJob(text)) {
+  const std::vector<failures::Mention> mentions = failures::FindMentions(text);
+  if (mentions.empty() && !arguments.json && MayNameAJob(text)) {
     PrintMessage(
         "dtrun: there is no job '{}', and no known failure with this text; 'dtrun ps --all' lists jobs\n",
         output::Tamed(text));
     return kNothingKnown;
   }
-  if (findings.empty()) return TellMentions(mentions, arguments.json);
-  return Tell(findings, "", arguments.json);
+  return TellMentions(mentions, arguments.json);
 }
 
 int Explain(const ExplainArguments& arguments) {

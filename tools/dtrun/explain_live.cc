@@ -1,5 +1,3 @@
-#include "tools/dtrun/explain_live.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "core/verdict/suspect.h"
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"
+#include "tools/dtrun/explain_run.h"
 
 namespace dtrun::cli {
 namespace {

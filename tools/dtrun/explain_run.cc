@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 

@@ -10,9 +10,9 @@
 
 #include "core/base/json.h"
 #include "core/base/result.h"
+#include "core/control/messages.h"
 #include "core/failures/finding.h"
 #include "core/preflight/gpu_pairs.h"
-#include "tools/dtrun/explain_live.h"
 
 namespace dtrun::cli {
 
@@ -50,6 +50,21 @@ std::vector<GpuHost> ReadGpus(const Json& plan);
 // One line if all pairs have the same result, else a table with the reasons. Groups identical hosts.
 std::string ToText(const std::vector<GpuHost>& hosts);
 Json ToJson(const std::vector<GpuHost>& hosts);
+
+// What a job that runs tells: where its ranks are, and which one the others wait for.
+struct LiveLook {
+  control::Answer answer;
+  std::string folder;  // of the run, as a user may type it
+};
+
+// Asks the job, which has looked at its ranks since they began. Errors: as AskJob.
+Result<LiveLook> LookAtLive(const std::filesystem::path& folder);
+
+// "running for 3 min 2 s, without output or recorded collectives for 2 min 50 s"
+std::string StateOf(const LiveLook& live);
+// Lines in two columns.
+std::string ToText(const LiveLook& live);
+Json ToJson(const LiveLook& live);
 
 // A known failure in a rank's logs.
 struct RankFinding {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -14,10 +13,6 @@
 
 namespace dtrun::cli {
 namespace {
-
-CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help) {
-  return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
-}
 
 std::vector<spec::Given> GivenBy(const ConfigArguments& arguments) {
   std::vector<spec::Given> given;
@@ -62,6 +57,10 @@ void WarnOfIdleLimit(const ConfigArguments& arguments) {
 }
 
 }  // namespace
+
+CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help) {
+  return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
+}
 
 void AddOverrides(CLI::App* verb, ConfigArguments* to) {
   AddRepeated(verb, "--set", &to->sets, "Set any option (dtrun config list), over the config; repeatable")

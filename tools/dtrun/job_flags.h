@@ -25,6 +25,8 @@ struct ConfigArguments : spec::Request {
   std::string color;
 };
 
+// An option that may be given several times, with one value each.
+CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help);
 // Adds --set and --plugin-dir. Parsing fills `to`, which must outlive the verb.
 void AddOverrides(CLI::App* verb, ConfigArguments* to);
 // Adds the same, --config, and the flags for ranks and hosts.

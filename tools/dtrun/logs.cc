@@ -1,7 +1,5 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <regex.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -11,7 +11,6 @@
 #include "core/base/program_files.h"
 #include "core/base/read_file.h"
 #include "core/base/standard_output.h"
-#include "core/base/text.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"

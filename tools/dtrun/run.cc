@@ -1,7 +1,6 @@
 // `dtrun PROGRAM`, `dtrun JOB.toml`, `dtrun plan`.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <iterator>
 #include <optional>
 

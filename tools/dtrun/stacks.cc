@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
 #include "core/base/standard_output.h"

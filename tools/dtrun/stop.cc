@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include "core/base/error.h"
 #include "core/base/number.h"
-#include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/control/client.h"
 #include "core/output/display.h"

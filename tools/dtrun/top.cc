@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
 #include "core/base/standard_output.h"

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -25,8 +24,8 @@
 #include "core/pmi/pmix_program.h"
 #include "core/spec/lookup.h"
 #include "tools/dtrun/command_line/split.h"
+#include "tools/dtrun/completion/candidates.h"
 #include "tools/dtrun/completion/man_page.h"
-#include "tools/dtrun/completion/scripts.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/plugins.h"
 #include "tools/dtrun/reading.h"

@@ -1,11 +1,12 @@
 // Computes completions of a dtrun command line: words with descriptions, and which files a shell adds.
 //
 // Verbs, flags and their values come from the parser; keys and values of --set from the options. The shell
-// scripts (scripts.cc) only display the result. Pure except for plugin queries; one thread.
+// scripts only display the result. Pure except for plugin queries; one thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,5 +50,13 @@ Candidates Complete(const CompletionSources& sources, const std::vector<std::str
 
 // One line for the files, then one per word: the word, a tab, its description.
 std::string RenderCandidates(const Candidates& candidates);
+
+// `dtrun completion bash|zsh|fish`: shell functions that call `dtrun completion words` and show the answer.
+struct CompletionScript {
+  const char* shell;
+  const char* help;
+  std::string_view text;
+};
+std::span<const CompletionScript> CompletionScripts();
 
 }  // namespace dtrun::cli

@@ -1,4 +1,4 @@
-#include "tools/dtrun/completion/scripts.h"
+#include "tools/dtrun/completion/candidates.h"
 
 namespace dtrun::cli {
 namespace {
@@ -106,15 +106,14 @@ end
 complete -c dtrun -f -a '(__dtrun_complete)'
 )SCRIPT";
 
+constexpr CompletionScript kScripts[] = {
+    {"bash", "source <(dtrun completion bash), in ~/.bashrc", kBash},
+    {"zsh", "source <(dtrun completion zsh), in ~/.zshrc after compinit", kZsh},
+    {"fish", "dtrun completion fish | source, in ~/.config/fish/config.fish", kFish},
+};
+
 }  // namespace
 
-const std::vector<CompletionScript>& CompletionScripts() {
-  static const std::vector<CompletionScript> kScripts = {
-      {"bash", "source <(dtrun completion bash), in ~/.bashrc", kBash},
-      {"zsh", "source <(dtrun completion zsh), in ~/.zshrc after compinit", kZsh},
-      {"fish", "dtrun completion fish | source, in ~/.config/fish/config.fish", kFish},
-  };
-  return kScripts;
-}
+std::span<const CompletionScript> CompletionScripts() { return kScripts; }
 
 }  // namespace dtrun::cli

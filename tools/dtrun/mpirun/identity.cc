@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 #include "core/base/number.h"
 #include "core/base/read_file.h"
@@ -125,13 +124,16 @@ Status CheckHostProcess(const Identity& identity, const Lookup& lookup) {
                            identity.local_size)};
 }
 
-Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
-  if (command.empty()) return {};
+Result<std::string> FindHere(const std::string& program) {
   std::error_code failure;
-  const std::string cwd = std::filesystem::current_path(failure).string();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  const Result<std::string> file = process::FindProgram(command[0], cwd, environment);
+  return process::FindProgram(program, std::filesystem::current_path(failure).string(), environment);
+}
+
+Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
+  if (command.empty()) return {};
+  const Result<std::string> file = FindHere(command[0]);
   if (!file) return {};  // starting it will report the error
   const std::string library = pmi::MpiLibraryOf(*file);
   const pmi::Kind own = pmi::KindOfLibrary(library);

@@ -42,6 +42,9 @@ Result<std::map<std::string, std::string>> RankVariables(const Identity& identit
 // For one MPI process per host, where the program creates the ranks: checks that it is on the right host.
 Status CheckHostProcess(const Identity& identity, const Lookup& lookup);
 
+// The file that execvp would start for `program`, as process::FindProgram finds it from here.
+Result<std::string> FindHere(const std::string& program);
+
 // Checks the libraries that the file of `command` is linked with. A program without MPI matches. `served`:
 // the interface that mpirun serves (Identity::served). The error names the program, both MPIs and the next
 // step.

@@ -148,6 +148,7 @@ int Attend(const Identity& identity, const UniqueFd& agent, const std::function<
   EndAs(status);
 }
 
+// Of the command for host `index`.
 std::string Key(int index) { return fmt::format("mpi/daemon/{}", index); }
 
 std::string Variable(const char* name) {
@@ -184,20 +185,6 @@ Result<int> IndexOf(const std::string& name, const std::string& hosts) {
                            name, hosts)};
 }
 
-// Leaves a command for host `index` of this process's job.
-Status LeaveCommand(int index, const std::string& command) {
-  Result<store::Reply> reply = Call(store::Set{Key(index), command});
-  if (!reply) return reply.error();
-  return {};
-}
-
-// Waits for the command for host `index`, without a timeout: the agent ends the job if mpirun fails.
-Result<std::string> AwaitCommand(int index) {
-  Result<store::Reply> reply = Call(store::Get{Key(index), -1});
-  if (!reply) return reply.error();
-  return std::move(reply->value);
-}
-
 int Complain(const std::string& text) {
   PrintMessage("dtrun: {}\n", text);
   return kNotStarted;
@@ -205,17 +192,15 @@ int Complain(const std::string& text) {
 
 // Returns only on failure.
 int Become(const Words& command) {
-  std::error_code failure;
-  const std::string cwd = std::filesystem::current_path(failure).string();
-  Words environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  const Result<std::string> file = process::FindProgram(command.empty() ? "" : command[0], cwd, environment);
+  const Result<std::string> file = FindHere(command.empty() ? "" : command[0]);
   if (!file) return Complain(file.error().text);
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execv(file->c_str(), argv.data());
-  return Complain(process::ExplainExec(command[0], *file, cwd, errno));
+  const int number = errno;
+  std::error_code failure;
+  return Complain(process::ExplainExec(command[0], *file, std::filesystem::current_path(failure), number));
 }
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
@@ -240,8 +225,7 @@ int Rank(Words words) {
   if (host) words.erase(words.begin());
   const Result<Identity> identity = ReadIdentity(lookup);
   if (!identity) return Complain(identity.error().text);
-  const char* policy = lookup(contract::kIsolatedRanks);
-  const std::string isolated_ranks = policy == nullptr ? "" : policy;
+  const std::string isolated_ranks = Variable(contract::kIsolatedRanks);
   ::unsetenv(contract::kIsolatedRanks);
   if (isolated_ranks != "allow") {
     if (const Status fits = CheckMpi(words, identity->served); !fits) return Complain(fits.error().text);
@@ -252,12 +236,12 @@ int Rank(Words words) {
   }
   const auto variables = RankVariables(*identity, lookup);
   if (!variables) return Complain(variables.error().text);
-  const char* store = lookup(contract::kStore);
-  if (store != nullptr) {
-    if (const Status kept = KeepSegmentsWithTheJob(store); !kept) return Complain(kept.error().text);
+  const bool has_store = lookup(contract::kStore) != nullptr;
+  const std::string socket = Variable(contract::kStore);
+  if (has_store) {
+    if (const Status kept = KeepSegmentsWithTheJob(socket); !kept) return Complain(kept.error().text);
   }
-  const bool own_outputs = lookup(contract::kRankOutputs) != nullptr && store != nullptr;
-  const std::string socket = own_outputs ? store : "";
+  const bool own_outputs = lookup(contract::kRankOutputs) != nullptr && has_store;
   for (const char* name : {contract::kFirstRank, contract::kRankOutputs, kHosts, kHydraArguments})
     ::unsetenv(name);
   for (const auto& [name, value] : *variables) {
@@ -287,20 +271,19 @@ int Shell(const Words& words) {
   if (words.size() < 2) return Complain("mpi-shell needs a host and a command; mpirun starts it");
   std::string command;
   for (std::size_t i = 1; i < words.size(); ++i) command += (i == 1 ? "" : " ") + words[i];
-  const char* hosts = std::getenv(kHosts);
-  const char* here = std::getenv(contract::kNodeRank);
-  const Result<int> index = IndexOf(words[0], hosts == nullptr ? "" : hosts);
+  const Result<int> index = IndexOf(words[0], Variable(kHosts));
   if (!index) return Complain(index.error().text);
-  if (here != nullptr && std::to_string(*index) == here) return Become({"/bin/sh", "-c", command});
-  const Status left = LeaveCommand(*index, command);
+  if (std::to_string(*index) == Variable(contract::kNodeRank)) return Become({"/bin/sh", "-c", command});
+  const Result<store::Reply> left = Call(store::Set{Key(*index), command});
   return left ? 0 : Complain(left.error().text);
 }
 
 int Daemon() {
-  const char* here = std::getenv(contract::kNodeRank);
-  const Result<std::string> command = AwaitCommand(here == nullptr ? 0 : std::atoi(here));
+  // Without a timeout: the agent ends the job if mpirun fails.
+  const Result<store::Reply> command =
+      Call(store::Get{Key(std::atoi(Variable(contract::kNodeRank).c_str())), -1});
   if (!command) return Complain(command.error().text);
-  return Become({"/bin/sh", "-c", *command});
+  return Become({"/bin/sh", "-c", command->value});
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <type_traits>
 
 #include "core/base/visit.h"
 #include "core/process/process.h"
