@@ -54,6 +54,14 @@ Place PlaceOf(const RankTable& table, int rank) {
   return {rank, rank - host->first_rank, static_cast<int>(host - table.hosts.begin()), host->local_size};
 }
 
+Variables EnvVariables(const RankTable& table, int rank) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(table.world_size())},
+          {"LOCAL_RANK", std::to_string(PlaceOf(table, rank).local_rank)},
+          {"MASTER_ADDR", table.master_address},
+          {"MASTER_PORT", table.master_port}};
+}
+
 Result<std::vector<std::string>> AssignRoles(const std::map<std::string, std::string>& counts, int ranks) {
   static const std::vector<std::string> kOrder = {"chief", "worker", "ps", "evaluator"};
   const auto bad = [](std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; };

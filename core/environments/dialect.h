@@ -56,9 +56,9 @@ Place PlaceOf(const RankTable& table, int rank);
 using Variables = std::map<std::string, std::string>;
 
 struct Contract {
-  Variables set;
+  Variables set = {};
   // Used only if neither the user, the launcher nor the inherited environment sets a value.
-  Variables fallback;
+  Variables fallback = {};
 };
 
 struct Dialect {
@@ -77,6 +77,9 @@ Result<const Dialect*> FindDialect(std::string_view name);
 // The scopes of Horovod's rendezvous store and their sizes: all ranks, the ranks of a host, and the ranks
 // with the same local rank.
 std::map<std::string, std::size_t> HorovodScopes(const RankTable& table);
+
+// RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torch's env:// reads them.
+Variables EnvVariables(const RankTable& table, int rank);
 
 // The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc. Pure; any thread.
 

@@ -22,17 +22,10 @@ Contract WriteAccelerate(const RankTable& table, int rank) {
 
 Contract WriteDeepSpeed(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
-  Contract out;
-  out.set = {
-      {"RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(table.world_size())},
-      {"LOCAL_RANK", std::to_string(place.local_rank)},
-      {"LOCAL_SIZE", std::to_string(place.local_size)},
-      {"CROSS_RANK", std::to_string(place.host_index)},
-      {"CROSS_SIZE", std::to_string(table.host_count())},
-      {"MASTER_ADDR", table.master_address},
-      {"MASTER_PORT", table.master_port},
-  };
+  Contract out{EnvVariables(table, rank)};
+  out.set.insert({{"LOCAL_SIZE", std::to_string(place.local_size)},
+                  {"CROSS_RANK", std::to_string(place.host_index)},
+                  {"CROSS_SIZE", std::to_string(table.host_count())}});
   return out;
 }
 
@@ -86,17 +79,13 @@ Contract WriteJax(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
   std::string names;
   for (const TableHost& host : table.hosts) names += (names.empty() ? "" : ",") + host.name;
-  Contract out;
-  out.set = {
-      {"JAX_COORDINATOR_ADDRESS", EndpointText(table.master_address, table.master_port)},
-      {"SLURM_STEP_NODELIST", names},
-      {"SLURM_NTASKS", std::to_string(table.world_size())},
-      {"SLURM_PROCID", std::to_string(rank)},
-      {"SLURM_LOCALID", std::to_string(place.local_rank)},
-  };
-  // Required, and must not match a real Slurm job: real job ids are far smaller.
-  out.fallback = {{"SLURM_JOB_ID", "4000000000"}};
-  return out;
+  return {.set = {{"JAX_COORDINATOR_ADDRESS", EndpointText(table.master_address, table.master_port)},
+                  {"SLURM_STEP_NODELIST", names},
+                  {"SLURM_NTASKS", std::to_string(table.world_size())},
+                  {"SLURM_PROCID", std::to_string(rank)},
+                  {"SLURM_LOCALID", std::to_string(place.local_rank)}},
+          // Required, and must not match a real Slurm job: real job ids are far smaller.
+          .fallback = {{"SLURM_JOB_ID", "4000000000"}}};
 }
 
 // PyTorch Lightning: lightning/fabric/plugins/environments/torchelastic.py. The run id makes Lightning prefer
@@ -104,18 +93,11 @@ Contract WriteJax(const RankTable& table, int rank) {
 
 Contract WriteLightning(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
-  Contract out;
-  out.set = {
-      {"RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(table.world_size())},
-      {"LOCAL_RANK", std::to_string(place.local_rank)},
-      {"GROUP_RANK", std::to_string(place.host_index)},
-      {"NODE_RANK", std::to_string(place.host_index)},
-      {"MASTER_ADDR", table.master_address},
-      {"MASTER_PORT", table.master_port},
-      {"TORCHELASTIC_RUN_ID", table.run_id},
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-  };
+  Contract out{EnvVariables(table, rank)};
+  out.set.insert({{"GROUP_RANK", std::to_string(place.host_index)},
+                  {"NODE_RANK", std::to_string(place.host_index)},
+                  {"TORCHELASTIC_RUN_ID", table.run_id},
+                  {"TORCHELASTIC_USE_AGENT_STORE", "False"}});
   return out;
 }
 
@@ -123,15 +105,9 @@ Contract WriteLightning(const RankTable& table, int rank) {
 // counts as a node: LOCAL_RANK is 0 everywhere.
 
 Contract WriteSpark(const RankTable& table, int rank) {
-  Contract out;
-  out.set = {
-      {"RANK", std::to_string(rank)},
-      {"NODE_RANK", std::to_string(rank)},
-      {"LOCAL_RANK", "0"},
-      {"WORLD_SIZE", std::to_string(table.world_size())},
-      {"MASTER_ADDR", table.master_address},
-      {"MASTER_PORT", table.master_port},
-  };
+  Contract out{EnvVariables(table, rank)};
+  out.set["LOCAL_RANK"] = "0";
+  out.set["NODE_RANK"] = std::to_string(rank);
   return out;
 }
 
@@ -157,7 +133,7 @@ Contract WriteTfConfig(const RankTable& table, int rank) {
   }
   const Json config = {
       {"cluster", cluster}, {"task", {{"type", own_role}, {"index", own_index}}}, {"environment", "cloud"}};
-  return {{{"TF_CONFIG", JsonLine(config)}}, {}};
+  return {.set = {{"TF_CONFIG", JsonLine(config)}}};
 }
 
 // torchrun: torch/distributed/elastic/agent/server/local_elastic_agent.py.
@@ -181,26 +157,21 @@ Contract WriteTorchrun(const RankTable& table, int rank) {
     if (other < rank) ++role_rank;
     ++role_size;
   }
-  Contract out;
-  out.set = {
-      {"RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(table.world_size())},
-      {"LOCAL_RANK", std::to_string(place.local_rank)},
+  Contract out{EnvVariables(table, rank)};
+  out.set.insert({
       {"LOCAL_WORLD_SIZE", std::to_string(place.local_size)},
       {"GROUP_RANK", std::to_string(place.host_index)},
       {"GROUP_WORLD_SIZE", std::to_string(table.host_count())},
       {"ROLE_NAME", role},
       {"ROLE_RANK", std::to_string(role_rank)},
       {"ROLE_WORLD_SIZE", std::to_string(role_size)},
-      {"MASTER_ADDR", table.master_address},
-      {"MASTER_PORT", table.master_port},
       {"TORCHELASTIC_RESTART_COUNT", std::to_string(table.generation)},
       {"TORCHELASTIC_MAX_RESTARTS", std::to_string(table.max_restarts)},
       {"TORCHELASTIC_RUN_ID", table.run_id},
       // dtrun serves no TCPStore: rank 0 opens it.
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
       {"TORCHELASTIC_ERROR_FILE", table.run_dir + "/rank-" + std::to_string(rank) + ".error.json"},
-  };
+  });
   out.fallback = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
   if (place.local_size > 1) out.fallback["OMP_NUM_THREADS"] = "1";
   return out;

@@ -15,16 +15,11 @@ namespace dtrun::environments {
 int AzureMlPort(int hosts) { return hosts > 1 ? 6105 : 54965; }
 
 Contract WriteAzureMl(const RankTable& table, int rank) {
-  const Place place = PlaceOf(table, rank);
   Contract out = WriteOpenMpi(table, rank);
+  out.set.merge(EnvVariables(table, rank));
   out.set["AZ_BATCH_MASTER_NODE"] = EndpointText(table.master_address, table.master_port);
   out.set["AZ_BATCHAI_MPI_MASTER_NODE"] = table.master_address;
-  out.set["MASTER_ADDR"] = table.master_address;
-  out.set["MASTER_PORT"] = table.master_port;
-  out.set["NODE_RANK"] = std::to_string(place.host_index);
-  out.set["WORLD_SIZE"] = std::to_string(table.world_size());
-  out.set["RANK"] = std::to_string(rank);
-  out.set["LOCAL_RANK"] = std::to_string(place.local_rank);
+  out.set["NODE_RANK"] = std::to_string(PlaceOf(table, rank).host_index);
   // DeepSpeed on Azure reads it, and fails if it is unset.
   out.fallback["NCCL_SOCKET_IFNAME"] = "^docker0,lo";
   return out;
@@ -34,14 +29,10 @@ Contract WriteAzureMl(const RankTable& table, int rank) {
 // ranks from them.
 
 Contract WriteGcp(const RankTable& table, int rank) {
-  Contract out;
-  out.set = {
-      {"RANK", std::to_string(PlaceOf(table, rank).host_index)},
-      {"WORLD_SIZE", std::to_string(table.host_count())},
-      {"MASTER_ADDR", table.master_address},
-      {"MASTER_PORT", table.master_port},
-  };
-  return out;
+  return {.set = {{"RANK", std::to_string(PlaceOf(table, rank).host_index)},
+                  {"WORLD_SIZE", std::to_string(table.host_count())},
+                  {"MASTER_ADDR", table.master_address},
+                  {"MASTER_PORT", table.master_port}}};
 }
 
 // Kubeflow: PyTorchJob v1, pkg/controller.v1/pytorch/envvar.go, and TrainJob v2, plugins/torch/torch.go. Both
@@ -49,15 +40,11 @@ Contract WriteGcp(const RankTable& table, int rank) {
 
 Contract WriteKubeflowV2(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
-  Contract out;
-  out.set = {
-      {"PET_NNODES", std::to_string(table.host_count())},
-      {"PET_NPROC_PER_NODE", std::to_string(place.local_size)},
-      {"PET_NODE_RANK", std::to_string(place.host_index)},
-      {"PET_MASTER_ADDR", table.master_address},
-      {"PET_MASTER_PORT", table.master_port},
-  };
-  return out;
+  return {.set = {{"PET_NNODES", std::to_string(table.host_count())},
+                  {"PET_NPROC_PER_NODE", std::to_string(place.local_size)},
+                  {"PET_NODE_RANK", std::to_string(place.host_index)},
+                  {"PET_MASTER_ADDR", table.master_address},
+                  {"PET_MASTER_PORT", table.master_port}}};
 }
 
 // RANK is the pod's number, but WORLD_SIZE counts processes.
@@ -75,15 +62,11 @@ Contract WriteKubeflowV1(const RankTable& table, int rank) {
 
 Contract WriteMpich(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
-  Contract out;
-  out.set = {
-      {"PMI_RANK", std::to_string(rank)},
-      {"PMI_SIZE", std::to_string(table.world_size())},
-      {"MPI_LOCALRANKID", std::to_string(place.local_rank)},
-      {"MPI_LOCALNRANKS", std::to_string(place.local_size)},
-      {"PMI_HOSTNAME", table.hosts[static_cast<std::size_t>(place.host_index)].name},
-  };
-  return out;
+  return {.set = {{"PMI_RANK", std::to_string(rank)},
+                  {"PMI_SIZE", std::to_string(table.world_size())},
+                  {"MPI_LOCALRANKID", std::to_string(place.local_rank)},
+                  {"MPI_LOCALNRANKS", std::to_string(place.local_size)},
+                  {"PMI_HOSTNAME", table.hosts[static_cast<std::size_t>(place.host_index)].name}}};
 }
 
 // Open MPI: the rank variables of OpenPMIx's pmdl_ompi.c and Open MPI's environment-var.rst. Left out: the
@@ -92,24 +75,22 @@ Contract WriteMpich(const RankTable& table, int rank) {
 Contract WriteOpenMpi(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
   const std::string size = std::to_string(table.world_size());
-  Contract out;
-  out.set = {
-      {"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
-      {"OMPI_COMM_WORLD_SIZE", size},
-      {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(place.local_rank)},
-      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},
-      // The rank among all processes of this host, not the number of the host.
-      {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(place.local_rank)},
-      {"OMPI_WORLD_SIZE", size},
-      {"OMPI_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},
-      {"OMPI_UNIVERSE_SIZE", size},
-      {"OMPI_NUM_APP_CTX", "1"},
-      {"OMPI_APP_CTX_NUM_PROCS", size},
-      {"OMPI_FIRST_RANKS", "0"},
-      {"OMPI_MCA_num_procs", size},
-      {"OMPI_MCA_num_restarts", std::to_string(table.generation)},
-  };
-  return out;
+  return {.set = {
+              {"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
+              {"OMPI_COMM_WORLD_SIZE", size},
+              {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(place.local_rank)},
+              {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},
+              // The rank among all processes of this host, not the number of the host.
+              {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(place.local_rank)},
+              {"OMPI_WORLD_SIZE", size},
+              {"OMPI_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},
+              {"OMPI_UNIVERSE_SIZE", size},
+              {"OMPI_NUM_APP_CTX", "1"},
+              {"OMPI_APP_CTX_NUM_PROCS", size},
+              {"OMPI_FIRST_RANKS", "0"},
+              {"OMPI_MCA_num_procs", size},
+              {"OMPI_MCA_num_restarts", std::to_string(table.generation)},
+          }};
 }
 
 // Slurm: srun(1), "OUTPUT ENVIRONMENT VARIABLES". Does not invent a SLURM_JOB_ID: signal handlers pass it to
