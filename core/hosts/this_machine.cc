@@ -11,10 +11,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <memory>
 
 #include "core/base/fd.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::hosts {
 namespace {
@@ -61,9 +61,7 @@ std::string HostName() {
 }
 
 std::string MachineIdentity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
+  const std::string boot = FirstLineOf("/proc/sys/kernel/random/boot_id");
   struct stat info {};
   const bool known = ::stat("/proc/self/ns/net", &info) == 0;
   return fmt::format("{} {}", boot, known ? std::to_string(info.st_ino) : "");

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/number.h"
+#include "core/base/read_file.h"
 #include "core/binding/group_limits.h"
 #include "core/preflight/check/checks.h"
 
@@ -90,12 +91,11 @@ void CheckShm(const Request& request, Checks* to) {
 // Without room in /dev/shm, libraries use System V segments, a few per rank.
 void CheckSystemV(const Request& request, Checks* to) {
   constexpr std::uint64_t kSegmentsPerRank = 16;
-  std::uint64_t most = 0;
-  if (!(std::ifstream("/proc/sys/kernel/shmmni") >> most)) return;
+  const auto most = NumberOf<std::uint64_t>(FirstLineOf("/proc/sys/kernel/shmmni"));
   const std::uint64_t wanted = kSegmentsPerRank * static_cast<std::uint64_t>(request.local_ranks);
-  if (most >= wanted) return;
+  if (!most || *most >= wanted) return;
   to->push_back({"limits", Level::kWarning,
-                 fmt::format("System V segments of shared memory: {}; {} ranks may want {}", most,
+                 fmt::format("System V segments of shared memory: {}; {} ranks may want {}", *most,
                              request.local_ranks, wanted),
                  fmt::format("sysctl -w kernel.shmmni={}", std::max<std::uint64_t>(wanted, 4096))});
 }

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
 #include "core/environments/libraries.h"
+#include "core/hosts/this_machine.h"
 #include "core/network/interface.h"
 #include "core/preflight/check/checks.h"
 
@@ -63,11 +63,6 @@ std::vector<Resolved> ResolveAll(const std::vector<std::string>& hosts) {
   return resolved;
 }
 
-std::string OwnName() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 // Whether no interface here has the address: a connection to it ends on another host, or nowhere.
 bool Foreign(const std::string& address) {
   error_code error;
@@ -80,7 +75,7 @@ bool Foreign(const std::string& address) {
 }
 
 void CheckOwnName(const Request& request, Checks* to) {
-  const std::string name = OwnName();
+  const std::string name = hosts::HostName();
   const Resolved own = Resolve(name);
   if (!own.failure.empty()) {
     to->push_back(

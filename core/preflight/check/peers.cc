@@ -22,30 +22,26 @@ constexpr unsigned kAcsControl = 6;           // offset within it
 constexpr unsigned kRedirects = 0x04 | 0x08;  // of requests and completions
 constexpr std::size_t kFirstExtended = 0x100, kConfigBytes = 4096;
 
-std::string Content(const fs::path& file) { return ReadKernelFile(file); }
-
 bool StartsLine(const fs::path& file, std::initializer_list<std::string_view> beginnings) {
-  const std::string content = Content(file);
+  const std::string content = ReadKernelFile(file);
   return std::ranges::any_of(beginnings, [&](std::string_view one) { return content.starts_with(one); });
 }
 
 // PCI addresses of display controllers of NVIDIA and AMD.
 std::vector<std::string> GpuAddresses(const fs::path& devices) {
   std::vector<std::string> found;
-  std::error_code error;
-  for (fs::directory_iterator it(devices, error), end; !error && it != end; it.increment(error)) {
-    if (StartsLine(it->path() / "class", {"0x0300", "0x0302"}) &&
-        StartsLine(it->path() / "vendor", {"0x10de", "0x1002"})) {
-      found.push_back(it->path().filename());
+  for (const fs::path& device : EntriesOf(devices)) {
+    if (StartsLine(device / "class", {"0x0300", "0x0302"}) &&
+        StartsLine(device / "vendor", {"0x10de", "0x1002"})) {
+      found.push_back(device.filename());
     }
   }
-  std::ranges::sort(found);
   return found;
 }
 
 // Whether a bridge redirects traffic between the devices below it; nullopt: only root may read that.
 std::optional<bool> Redirects(const fs::path& bridge) {
-  const std::string config = Content(bridge / "config");
+  const std::string config = ReadKernelFile(bridge / "config");
   const auto word = [&](std::size_t at) {
     return static_cast<unsigned>(static_cast<unsigned char>(config[at])) |
            static_cast<unsigned>(static_cast<unsigned char>(config[at + 1])) << 8U;
@@ -84,7 +80,7 @@ void LookAbove(const fs::path& device, Bridges* to) {
 
 // "intel_iommu=on iommu=pt" from the kernel's command line; may be empty.
 std::string IommuWords(const fs::path& root) {
-  std::istringstream words(Content(root / "proc/cmdline"));
+  std::istringstream words(ReadKernelFile(root / "proc/cmdline"));
   std::string out;
   for (std::string word; words >> word;) {
     if (word.substr(0, word.find('=')).ends_with("iommu")) out += (out.empty() ? "" : " ") + word;
@@ -115,7 +111,7 @@ void CheckPeers(const fs::path& root, Checks* to) {
          "backend.options.p2p = \"off\""});
   }
   if (!bridges.redirecting.empty()) {
-    const bool is_virtual = Content(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
+    const bool is_virtual = ReadKernelFile(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
     to->push_back(
         {"gpu peers", Level::kWarning,
          fmt::format("ACS redirects traffic between GPUs through the processor, at {}",
