@@ -31,6 +31,7 @@ using preflight::DoctorReport;
 using preflight::Level;
 
 constexpr int kProblems = 1;
+constexpr char kSameEnd[] = "a job would end the same way, before any rank starts; fix this first";
 
 struct DoctorArguments {
   bool json = false;
@@ -214,9 +215,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (!visit.platform.empty())
     report.between.push_back(
         {"cluster", Level::kOk, fmt::format("the hosts are those of {}", visit.platform), ""});
-  if (!visit.refusal.empty())
-    report.between.push_back({"config", Level::kProblem, visit.refusal,
-                              "a job would end the same way, before any rank starts; fix this first"});
+  if (!visit.refusal.empty()) report.between.push_back({"config", Level::kProblem, visit.refusal, kSameEnd});
   for (const auto& [host, why] : answers.missing) {
     report.between.push_back(
         {"cluster", Level::kProblem,
@@ -229,8 +228,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   // A single machine needs no network, but explicit user settings are still checked.
   if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
     if (Status here = membership::CheckNamesHere(visit.network_rules[0]); !here)
-      report.between.push_back({"network", Level::kProblem, here.error().text,
-                                "a job would end the same way, before any rank starts; fix this first"});
+      report.between.push_back({"network", Level::kProblem, here.error().text, kSameEnd});
   }
   return report;
 }

@@ -211,7 +211,8 @@ std::string Splitter::InPlaceOf(const OtherLauncher& launcher) const {
   Words typed = kept_;
   typed.insert(typed.end(), rest.begin(), rest.end());
   Splitter both(grammar_, typed);
-  both.Read(launcher, kept_.size());
+  both.launcher_ = &launcher;
+  both.launcher_from_ = kept_.size();
   both.near_ = near_;
   const auto read = both.Run();
   if (!read) return text + " dtrun in its place\n  " + read.error().text;

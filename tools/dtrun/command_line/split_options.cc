@@ -109,7 +109,7 @@ Result<bool> Splitter::TakeOwn(const CLI::Option& option, const std::string& nam
 Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, std::string value) {
   const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
   if (const auto [first, fresh] = seen_.try_emplace(&option, name); once && !fresh) {
-    if (!last_wins_) {
+    if (launcher_ == nullptr) {  // in another launcher's command line the last one counts
       return Wrong(first->second == name ? fmt::format("{} is given twice; leave one of them out", name)
                                          : fmt::format("{} and {} are the same option; leave one of them out",
                                                        first->second, name));

@@ -58,12 +58,6 @@ class Splitter {
   Result<SplitWords> Run();
 
  private:
-  // From now on reads the flags of `launcher`: its command line follows the first `own` words.
-  void Read(const OtherLauncher& launcher, std::size_t own) {
-    launcher_ = &launcher;
-    launcher_from_ = own;
-    last_wins_ = true;
-  }
   // The launcher of the last word; null: none.
   const OtherLauncher* Owner() const { return next_ > launcher_from_ ? launcher_ : nullptr; }
   const ForeignFlag* Foreign(const std::string& name) const {
@@ -143,9 +137,9 @@ class Splitter {
   std::size_t next_ = 0;
   std::string config_;
   bool module_ = false;  // the program is a Python module
+  // The words after the first `launcher_from_` are this one's command line; null: all are dtrun's own.
   const OtherLauncher* launcher_ = nullptr;
   std::size_t launcher_from_ = 0;
-  bool last_wins_ = false;  // a repeated option overrides the earlier one instead of being an error
   std::map<const CLI::Option*, std::string> seen_;  // with the first spelling
   Words kept_;                                      // dtrun's own words as typed, without refused flags
   bool dashes_ = false;                             // "--" precedes the program

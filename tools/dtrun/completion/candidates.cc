@@ -14,20 +14,16 @@ using Words = std::vector<std::string>;
 
 // Values that are only mentioned in the texts of these options.
 struct KnownValues {
-  std::string_view option;
-  std::vector<std::string_view> values;
+  std::string_view option, values;
 };
-const std::vector<KnownValues>& ValuesByOption() {
-  static const std::vector<KnownValues> kValues = {
-      {"--ranks", {"gpu", "cpu", "auto"}},
-      {"--processes-per-host", {"gpu", "cpu", "auto"}},
-      {"--local", {"shm", "none", "shm,none"}},
-      {"--color", {"auto", "always", "never"}},
-      {"--buffers", {"private", "registered", "both"}},
-      {"--peers", {"all", "none", "raw-gloo", "raw-mpi", "raw-ucx", "torch-gloo"}},
-  };
-  return kValues;
-}
+constexpr KnownValues kValuesByOption[] = {
+    {"--ranks", "gpu cpu auto"},
+    {"--processes-per-host", "gpu cpu auto"},
+    {"--local", "shm none shm,none"},
+    {"--color", "auto always never"},
+    {"--buffers", "private registered both"},
+    {"--peers", "all none raw-gloo raw-mpi raw-ucx torch-gloo"},
+};
 
 std::vector<std::string_view> Items(std::string_view list) {
   std::vector<std::string_view> items;
@@ -166,9 +162,9 @@ class Completer {
     if (type.starts_with("DIR")) out_.files = Files::kFolders;
     for (const std::string_view one : DeclaredValues(type, option.get_description()))
       Offer(stem + std::string(one), "");
-    for (const KnownValues& row : ValuesByOption()) {
+    for (const KnownValues& row : kValuesByOption) {
       if (row.option != name) continue;
-      for (const std::string_view one : row.values) Offer(stem + std::string(one), "");
+      for (const std::string_view one : Split(row.values, ' ')) Offer(stem + std::string(one), "");
     }
   }
 

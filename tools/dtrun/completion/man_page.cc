@@ -10,10 +10,8 @@
 #include "core/base/text.h"
 
 namespace dtrun::cli {
-namespace {
 
-// Escapes a line for roff.
-std::string Plain(std::string_view text) {
+std::string RoffLine(std::string_view text) {
   std::string out = !text.empty() && (text[0] == '.' || text[0] == '\'') ? "\\&" : "";
   for (const char c : text) {
     if (c == '\\') {
@@ -27,9 +25,11 @@ std::string Plain(std::string_view text) {
   return out;
 }
 
+namespace {
+
 std::string Verbatim(std::string_view text) {
   std::string out = ".nf\n";
-  for (const std::string_view line : Split(text, '\n')) out += Plain(line) + '\n';
+  for (const std::string_view line : Split(text, '\n')) out += RoffLine(line) + '\n';
   return out + ".fi\n";
 }
 
@@ -55,15 +55,13 @@ std::string Text(std::string_view text) {
       out += ".PP\n";
     }
     gap = false;
-    out += Plain(line) + '\n';
+    out += RoffLine(line) + '\n';
   }
   return indented ? out + ".fi\n" : out;
 }
 
 std::vector<const CLI::App*> Verbs(const CLI::App& app) {
-  std::vector<const CLI::App*> verbs = app.get_subcommands([](const CLI::App*) { return true; });
-  std::erase_if(verbs, [](const CLI::App* verb) { return verb->get_group().empty(); });
-  return verbs;
+  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
 std::string Synopsis(const CLI::App& app, const std::string& name) {
@@ -74,7 +72,7 @@ std::string Synopsis(const CLI::App& app, const std::string& name) {
   for (std::string_view line : Split(usage, '\n')) {
     if (line.starts_with("Usage:")) line.remove_prefix(6);
     while (line.starts_with(' ')) line.remove_prefix(1);
-    if (!line.empty()) out += fmt::format(".B {}\n", Plain(line));
+    if (!line.empty()) out += fmt::format(".B {}\n", RoffLine(line));
   }
   return out + ".fi\n";
 }
@@ -85,7 +83,7 @@ std::string Options(const CLI::App& app) {
     if (option->get_group().empty()) continue;
     std::string names, type = option->get_items_expected_max() > 0 ? option->get_type_name() : "";
     const auto add = [&](const std::string& name) {
-      names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", Plain(name));
+      names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", RoffLine(name));
     };
     if (option->get_positional()) {
       add(option->get_single_name());
@@ -94,10 +92,10 @@ std::string Options(const CLI::App& app) {
       for (const std::string& name : option->get_snames()) add("-" + name);
       for (const std::string& name : option->get_lnames()) add("--" + name);
     }
-    if (!type.empty()) names += fmt::format(" \\fI{}\\fR", Plain(type));
-    out += fmt::format(".TP\n{}\n{}\n", names, Plain(option->get_description()));
+    if (!type.empty()) names += fmt::format(" \\fI{}\\fR", RoffLine(type));
+    out += fmt::format(".TP\n{}\n{}\n", names, RoffLine(option->get_description()));
     if (!option->get_default_str().empty()) {
-      out += fmt::format("Default: {}.\n", Plain(option->get_default_str()));
+      out += fmt::format("Default: {}.\n", RoffLine(option->get_default_str()));
     }
   }
   return out;
@@ -107,9 +105,9 @@ std::string VerbTable(const CLI::App& app, const std::string& name, bool pages) 
   std::string out;
   for (const CLI::App* verb : Verbs(app)) {
     out += fmt::format(
-        ".TP\n\\fB{} {}\\fR{}\n{}\n", Plain(name), Plain(verb->get_name()),
-        pages ? fmt::format(", see \\fB{}\\-{}\\fR(1)", Plain(name), Plain(verb->get_name())) : "",
-        Plain(verb->get_description()));
+        ".TP\n\\fB{} {}\\fR{}\n{}\n", RoffLine(name), RoffLine(verb->get_name()),
+        pages ? fmt::format(", see \\fB{}\\-{}\\fR(1)", RoffLine(name), RoffLine(verb->get_name())) : "",
+        RoffLine(verb->get_description()));
   }
   return out;
 }
@@ -135,17 +133,15 @@ ManPage VerbPage(const CLI::App& verb, const std::string& root, const std::strin
     const std::string name = typed + " " + own->get_name();
     std::string upper = own->get_name();
     std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-    text += fmt::format(".SH {}\n{}\n.PP\n", Plain(upper), Plain(own->get_description())) +
+    text += fmt::format(".SH {}\n{}\n.PP\n", RoffLine(upper), RoffLine(own->get_description())) +
             Synopsis(*own, name) + Options(*own);
     if (own->get_footer() != verb.get_footer()) text += ".PP\n" + Text(own->get_footer());
   }
   if (!verb.get_footer().empty()) text += ".SH NOTES\n" + Text(verb.get_footer());
-  return {page, text + fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", Plain(root))};
+  return {page, text + fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", RoffLine(root))};
 }
 
 }  // namespace
-
-std::string RoffLine(std::string_view text) { return Plain(text); }
 
 std::string RoffHead(const std::string& page, int section, const std::string& version,
                      std::string_view what) {
@@ -154,8 +150,8 @@ std::string RoffHead(const std::string& page, int section, const std::string& ve
   return fmt::format(
       ".\\\" Written by dtrun itself, from what it prints.\n.TH {} {} \"\" \"dtrun {}\" \"{}\"\n"
       ".SH NAME\n{} \\- {}\n",
-      Plain(title), section, version, section == 1 ? "User Commands" : "File Formats", Plain(page),
-      Plain(what));
+      RoffLine(title), section, version, section == 1 ? "User Commands" : "File Formats", RoffLine(page),
+      RoffLine(what));
 }
 
 std::vector<ManPage> ManPages(const CLI::App& root, const std::string& version, const std::string& verbatim) {
@@ -168,7 +164,7 @@ std::vector<ManPage> ManPages(const CLI::App& root, const std::string& version, 
     const std::string page = root.get_name() + "-torchrun";
     pages.push_back({page, Head(page, version, "takes torchrun's command line") + ".SH DESCRIPTION\n" +
                                Verbatim(verbatim) +
-                               fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", Plain(root.get_name()))});
+                               fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", RoffLine(root.get_name()))});
   }
   return pages;
 }

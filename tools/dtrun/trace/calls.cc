@@ -109,18 +109,20 @@ class Calls {
     return TimeOf(process, to_.clocks, monotonic);
   }
 
-  int NewRow(int rank, int first) { return first + next_[{rank, first}]++; }
+  // `first`: of the rows of its kind.
+  Row NewRow(const RankProcess& process, int first, const std::string& name) {
+    const Row row{ProcessOf(process.rank), first + next_[{process.rank, first}]++};
+    const std::string generation =
+        process.generation == 0 ? "" : fmt::format(", generation {}", process.generation);
+    to_.document.NameRow(row, name + generation, row.thread);
+    return row;
+  }
 
   Row NewThread(const RankProcess& process, std::uint32_t thread) {
-    const Row row{ProcessOf(process.rank), NewRow(process.rank, kFirstThreadRow)};
     const auto name = process.session.threads.find(thread);
-    to_.document.NameRow(
-        row,
-        fmt::format("calls of {} ({}){}", name == process.session.threads.end() ? "thread" : name->second,
-                    thread,
-                    process.generation == 0 ? "" : fmt::format(", generation {}", process.generation)),
-        row.thread);
-    return row;
+    const bool unnamed = name == process.session.threads.end();
+    return NewRow(process, kFirstThreadRow,
+                  fmt::format("calls of {} ({})", unnamed ? "thread" : name->second, thread));
   }
 
   // The first row of the communicator that is free, so that operations in flight at the same time do not
@@ -130,13 +132,7 @@ class Calls {
     auto& rows = (*lanes)[communicator];
     auto free = std::ranges::find_if(rows, [start](const auto& lane) { return lane.second <= start; });
     if (free == rows.end()) {
-      const Row row{ProcessOf(process.rank), NewRow(process.rank, kFirstLane)};
-      to_.document.NameRow(
-          row,
-          fmt::format("in flight on {}{}", name,
-                      process.generation == 0 ? "" : fmt::format(", generation {}", process.generation)),
-          row.thread);
-      free = rows.insert(rows.end(), {row, end});
+      free = rows.insert(rows.end(), {NewRow(process, kFirstLane, "in flight on " + name), end});
     }
     free->second = end;
     return free->first;

@@ -23,15 +23,6 @@ constexpr std::size_t kMostAgents = kFirstRank - kFirstAgent;
 
 Row ProcessRow(int rank) { return {ProcessOf(rank), 1}; }
 
-std::string TextIn(const Json& record, const char* name) {
-  return record.contains(name) && record[name].is_string() ? record[name].get<std::string>() : "";
-}
-
-std::int64_t NumberIn(const Json& record, const char* name, std::int64_t otherwise) {
-  return record.contains(name) && record[name].is_number_integer() ? record[name].get<std::int64_t>()
-                                                                   : otherwise;
-}
-
 // What a record says beside its time; without lines that ranks have printed.
 Json ArgumentsOf(const Json& record) {
   Json arguments = Json::object();
@@ -114,8 +105,8 @@ class Reader {
     if (kind == "host-clock") {
       to_.clocks.Add(TextIn(record, "host"), at, NumberIn(record, "ahead_ns", 0),
                      NumberIn(record, "uncertainty_ns", 0));
-      to_.document.Instant(AgentRow(TextIn(record, "host")), kind, kCategory, at, ArgumentsOf(record));
-    } else if (kind == "host-lost") {
+    }
+    if (kind == "host-clock" || kind == "host-lost") {
       to_.document.Instant(AgentRow(TextIn(record, "host")), kind, kCategory, at, ArgumentsOf(record));
     } else if (kind == "began") {
       Begin(record, at);

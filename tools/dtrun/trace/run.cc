@@ -32,15 +32,10 @@ void ReadHosts(const fs::path& folder, std::map<int, std::string>* hosts) {
   if (!plan.is_object() || !plan.contains("hosts") || !plan["hosts"].is_array()) return;
   hosts->clear();
   for (const Json& host : plan["hosts"]) {
-    const auto number = [&](const char* name) {
-      return host.is_object() && host.contains(name) && host[name].is_number_integer()
-                 ? host[name].get<std::int64_t>()
-                 : 0;
-    };
     if (!host.is_object() || !host.contains("name") || !host["name"].is_string()) continue;
-    const std::int64_t first = number("first_rank"), count = number("local_size");
+    const std::int64_t first = NumberIn(host, "first_rank", 0), count = NumberIn(host, "local_size", 0);
     for (std::int64_t rank = first; rank < first + count && rank < (1 << 20) && rank >= 0; ++rank)
-      (*hosts)[static_cast<int>(rank)] = host["name"].get<std::string>();
+      (*hosts)[static_cast<int>(rank)] = TextIn(host, "name");
   }
 }
 
@@ -62,6 +57,15 @@ void AddTrace(const fs::path& file, int rank, int generation, Timeline* to, std:
 }
 
 }  // namespace
+
+std::string TextIn(const Json& record, const char* name) {
+  return record.contains(name) && record[name].is_string() ? record[name].get<std::string>() : "";
+}
+
+std::int64_t NumberIn(const Json& record, const char* name, std::int64_t otherwise) {
+  return record.contains(name) && record[name].is_number_integer() ? record[name].get<std::int64_t>()
+                                                                   : otherwise;
+}
 
 std::string Timeline::HostOf(int rank) const {
   const auto host = hosts.find(rank);

@@ -52,6 +52,10 @@ Result<Timeline> ReadRunFolder(const std::filesystem::path& run);
 
 // ---- its parts ----
 
+// A member of a record; empty, or `otherwise`: it has none of that type.
+std::string TextIn(const Json& record, const char* name);
+std::int64_t NumberIn(const Json& record, const char* name, std::int64_t otherwise);
+
 // Adds what events.log says. An error: it cannot be read, or is of no job.
 Status AddLauncher(const std::filesystem::path& run, Timeline* to);
 // Adds the calls of all ranks. Collectives are matched by communicator and number, so each knows the last

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/read_file.h"
@@ -53,15 +54,15 @@ class Rows {
     if (!event.contains("args") || !event["args"].is_object()) return;
     const Json& arguments = event["args"];
     if (!arguments.contains("name") || !arguments["name"].is_string()) return;
-    const std::string name = arguments["name"].get<std::string>();
+    const std::string name = TextIn(arguments, "name");
     const std::string process = KeyOf(event, "pid");
     if (kind == "process_name") {
-      named_.insert({process, ""});
+      named_.insert(process);
       const Row row = Of(event);
       to_.document.NameProcess(row.process, fmt::format("{}, torch: {} {}", to_.NameOf(rank_), name, process),
                                row.process);
     } else {
-      named_.insert({process + "\n" + KeyOf(event, "tid"), ""});
+      named_.insert(process + "\n" + KeyOf(event, "tid"));
       const Row row = Of(event);
       to_.document.NameRow(row, name, row.thread);
     }
@@ -77,7 +78,7 @@ class Rows {
   Timeline& to_;
   std::map<std::string, int> processes_;
   std::map<std::pair<std::string, std::string>, int> rows_;
-  std::map<std::string, std::string> named_;
+  std::set<std::string> named_;
 };
 
 }  // namespace
@@ -121,25 +122,17 @@ Status AddTorch(const fs::path& file, Timeline* to) {
                  "profile with torch 2");
   if (!trace.is_object() || !trace.contains("traceEvents") || !trace["traceEvents"].is_array())
     return Lacks(file, "is no trace of torch.profiler, or is cut off; export it with export_chrome_trace()");
-  std::optional<int> rank;
-  if (trace.contains("distributedInfo") && trace["distributedInfo"].is_object()) {
-    const Json& info = trace["distributedInfo"];
-    if (info.contains("rank") && info["rank"].is_number_integer()) {
-      const auto number = info["rank"].get<std::int64_t>();
-      if (number >= 0 && number < (1 << 20)) rank = static_cast<int>(number);
-    }
-  }
-  if (!rank)
+  const std::int64_t number =
+      trace.contains("distributedInfo") ? NumberIn(trace["distributedInfo"], "rank", -1) : -1;
+  if (number < 0 || number >= (1 << 20))
     return Lacks(file,
                  "does not say which rank it is of (distributedInfo.rank); start the profiler after "
                  "init_process_group");
-  const double base =
-      trace.contains("baseTimeNanoseconds") && trace["baseTimeNanoseconds"].is_number_integer()
-          ? static_cast<double>(trace["baseTimeNanoseconds"].get<std::int64_t>())
-          : 0;
+  const int rank = static_cast<int>(number);
+  const auto base = static_cast<double>(NumberIn(trace, "baseTimeNanoseconds", 0));
   const auto base_ns = static_cast<std::int64_t>(std::clamp(base, 0.0, kMostMicroseconds * 1000));
-  const std::string host = to->HostOf(*rank);
-  Rows rows(*rank, to);
+  const std::string host = to->HostOf(rank);
+  Rows rows(rank, to);
   for (const Json& event : trace["traceEvents"]) {
     if (!event.is_object() || !event.contains("ph") || event["ph"] != "M" || !event.contains("name"))
       continue;
@@ -164,7 +157,7 @@ Status AddTorch(const fs::path& file, Timeline* to) {
     Json members = event;
     for (const char* name : {"ph", "pid", "tid", "ts", "dur"}) members.erase(name);
     for (const char* name : {"id", "id2"})  // links events; others use the same numbers
-      if (members.contains(name)) members[name] = fmt::format("{}.{}", *rank, JsonLine(members[name]));
+      if (members.contains(name)) members[name] = fmt::format("{}.{}", rank, JsonLine(members[name]));
     to->document.Foreign(rows.Of(event), phase[0], start,
                          phase == "X" ? static_cast<std::int64_t>(std::llround(*duration * 1000)) : -1,
                          members);
