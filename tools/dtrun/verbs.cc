@@ -30,9 +30,8 @@
 #include "tools/dtrun/plugins.h"
 #include "tools/dtrun/reading.h"
 
+namespace dtrun::cli {
 namespace {
-
-using dtrun::cli::ConfigArguments;
 
 constexpr char kIntroduction[] =
     "Launches N copies of your training program, on this machine or on many, and connects them.\n\n"
@@ -69,25 +68,24 @@ void AddVerbosity(CLI::App* verb, ConfigArguments* arguments) {
 }
 
 // The verbs with another program's command line, by name. The words after them are not for CLI11.
-std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
-  if (word == "torchrun" || word == "torch.distributed.run") return dtrun::torchrun::Program::kTorchrun;
-  if (word == "torch.distributed.launch") return dtrun::torchrun::Program::kLaunch;
+std::optional<torchrun::Program> ForeignVerb(std::string_view word) {
+  if (word == "torchrun" || word == "torch.distributed.run") return torchrun::Program::kTorchrun;
+  if (word == "torch.distributed.launch") return torchrun::Program::kLaunch;
   return std::nullopt;
 }
 
 // Handles such a command line and returns its exit code: dtrun-torchrun, dtrun [plan [--json]] torchrun,
 // dtrun plugins verify FILE, or a process between mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
-  using dtrun::cli::Purpose;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  if (const auto code = dtrun::mpirun::Main(words)) return code;
+  if (const auto code = mpirun::Main(words)) return code;
   const std::string_view self = argc > 0 ? argv[0] : "";
-  if (dtrun::FileName(self) == "dtrun-torchrun") {
-    return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
+  if (FileName(self) == "dtrun-torchrun") {
+    return Torchrun(torchrun::Program::kTorchrun, words, Purpose::kRun);
   }
   const bool verify =
       words.size() > 2 && words[0] == "plugins" && words[1] == "verify" && !words[2].starts_with('-');
-  if (verify) return dtrun::cli::VerifyPlugin(words[2], {words.begin() + 3, words.end()});
+  if (verify) return VerifyPlugin(words[2], {words.begin() + 3, words.end()});
   std::size_t at = 0;
   Purpose purpose = Purpose::kRun;
   if (at < words.size() && words[at] == "plan") {
@@ -99,17 +97,16 @@ std::optional<int> ForeignMain(int argc, char** argv) {
   }
   const auto program = at < words.size() ? ForeignVerb(words[at]) : std::nullopt;
   if (!program) return std::nullopt;
-  return dtrun::cli::Torchrun(*program, {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()},
-                              purpose);
+  return Torchrun(*program, {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()}, purpose);
 }
 
 // Uses dtrun's helper programs where they are installed. Without dtrun-probe it probes with a copy of itself.
 void UseOwnPrograms() {
-  for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
+  for (const std::filesystem::path& folder : plugin::InstalledFolders()) {
     const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
-    if (::access(probe.c_str(), X_OK) == 0) dtrun::plugin::SetProbeProgram(probe);
+    if (::access(probe.c_str(), X_OK) == 0) plugin::SetProbeProgram(probe);
     const std::filesystem::path pmix = folder.parent_path() / "dtrun-pmix";
-    if (::access(pmix.c_str(), X_OK) == 0) dtrun::pmi::SetPmixProgram(pmix);
+    if (::access(pmix.c_str(), X_OK) == 0) pmi::SetPmixProgram(pmix);
   }
 }
 
@@ -148,9 +145,7 @@ class CommandLine {
   // Returns the exit code.
   int Run(const std::vector<std::string>& words);
   // Prints completions of the words; returns the exit code.
-  int Complete(const std::vector<std::string>& words) const {
-    return dtrun::cli::ShowCandidates(app_, runs_, words);
-  }
+  int Complete(const std::vector<std::string>& words) const { return ShowCandidates(app_, runs_, words); }
 
  private:
   void AddRun();
@@ -165,7 +160,7 @@ class CommandLine {
   ConfigArguments arguments_;
   bool json_ = false;
   std::string man_folder_, swallowed_;
-  dtrun::cli::Verbs verbs_;            // those that run something else than a job
+  Verbs verbs_;                        // those that run something else than a job
   std::vector<const CLI::App*> runs_;  // those that take a program
 };
 
@@ -173,47 +168,46 @@ CommandLine::CommandLine() {
   app_.set_version_flag("-V,--version", std::string("dtrun " DTRUN_VERSION));
   app_.require_subcommand(0, 1);
   app_.formatter(std::make_shared<HelpFormatter>());
-  dtrun::cli::AddJobFlags(&app_, &arguments_);
+  AddJobFlags(&app_, &arguments_);
   AddVerbosity(&app_, &arguments_);
   AddRun();
-  dtrun::cli::AddDoctor(app_, &arguments_, &verbs_);
+  AddDoctor(app_, &arguments_, &verbs_);
   runs_.push_back(verbs_.back().app);
-  dtrun::cli::AddExplain(app_, &verbs_);
-  dtrun::cli::AddPs(app_, &verbs_);
-  dtrun::cli::AddRuns(app_, &verbs_);
-  dtrun::cli::AddLogs(app_, &verbs_);
-  dtrun::cli::AddReport(app_, &verbs_);
-  dtrun::cli::AddStacks(app_, &verbs_);
-  dtrun::cli::AddTop(app_, &verbs_);
-  dtrun::cli::AddStop(app_, &verbs_);
-  dtrun::cli::AddTrace(app_, &verbs_);
-  dtrun::cli::AddEnv(app_, &arguments_, &verbs_);
-  dtrun::cli::AddConfig(app_, &arguments_, &verbs_);
-  dtrun::cli::AddPlugins(app_, &arguments_, &verbs_);
-  dtrun::cli::AddBench(app_, &verbs_);
+  AddExplain(app_, &verbs_);
+  AddPs(app_, &verbs_);
+  AddRuns(app_, &verbs_);
+  AddLogs(app_, &verbs_);
+  AddReport(app_, &verbs_);
+  AddStacks(app_, &verbs_);
+  AddTop(app_, &verbs_);
+  AddStop(app_, &verbs_);
+  AddTrace(app_, &verbs_);
+  AddEnv(app_, &arguments_, &verbs_);
+  AddConfig(app_, &arguments_, &verbs_);
+  AddPlugins(app_, &arguments_, &verbs_);
+  AddBench(app_, &verbs_);
   AddCompletion();
   app_.footer(kEpilogue);  // last, because verbs inherit what is there before them
 }
 
 void CommandLine::AddRun() {
   CLI::App* run = app_.add_subcommand("run", "Run a job; the same as without a verb");
-  dtrun::cli::AddJobFlags(run, &arguments_);
+  AddJobFlags(run, &arguments_);
   AddVerbosity(run, &arguments_);
   CLI::App* plan =
       app_.add_subcommand("plan", "Print each process's exact command and environment; start nothing");
-  dtrun::cli::AddJobFlags(plan, &arguments_);
+  AddJobFlags(plan, &arguments_);
   plan->add_flag("--json", json_,
                  "Machine-readable, nothing shortened; equals plan.json of the run directory");
   plan->footer(
       "Each variable is printed as a rank gets it, except secrets and DTRUN_BACKEND_OPTIONS, a record for "
       "dtrun's library, which is shown as (backend.options). --json has it whole.");
-  verbs_.push_back({plan, [this] {
-                      return HasProgram() ? dtrun::cli::ShowPlan(arguments_, json_) : NothingToRun("plan ");
-                    }});
+  verbs_.push_back(
+      {plan, [this] { return HasProgram() ? ShowPlan(arguments_, json_) : NothingToRun("plan "); }});
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Internal: the root starts it on another host.
-  verbs_.push_back({app_.add_subcommand("agent", "")->group(""), dtrun::cli::RunAgent});
-  dtrun::cli::AddBenchLayer(app_, &arguments_, &verbs_);
+  verbs_.push_back({app_.add_subcommand("agent", "")->group(""), RunAgent});
+  AddBenchLayer(app_, &arguments_, &verbs_);
   runs_ = {run, plan, verbs_.back().app};
 }
 
@@ -221,14 +215,14 @@ void CommandLine::AddCompletion() {
   CLI::App* completion =
       app_.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
   completion->require_subcommand(1);
-  for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {
+  for (const CompletionScript& script : CompletionScripts()) {
     verbs_.push_back({completion->add_subcommand(script.shell, script.help), [&script] {
-                        dtrun::WriteOutput(script.text);
+                        WriteOutput(script.text);
                         return 0;
                       }});
   }
   verbs_.push_back({completion->add_subcommand("keys", "Keys of options, one a line"), [] {
-                      for (const auto& spec : dtrun::spec::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
+                      for (const auto& spec : spec::CoreSchema()) PrintOutput("{}\n", spec.key);
                       return 0;
                     }});
   // For the build, which installs the pages.
@@ -238,18 +232,17 @@ void CommandLine::AddCompletion() {
 }
 
 int CommandLine::WriteManPages() const {
-  const std::string torchrun = dtrun::torchrun::Help(dtrun::torchrun::Program::kTorchrun);
+  const std::string torchrun = torchrun::Help(torchrun::Program::kTorchrun);
   const std::filesystem::path folder(man_folder_);
   const auto write = [&](const std::filesystem::path& file, const std::string& text) {
     if (std::ofstream(folder / file) << text << std::flush) return true;
-    dtrun::PrintMessage("dtrun: cannot write {}\n", (folder / file).string());
+    PrintMessage("dtrun: cannot write {}\n", (folder / file).string());
     return false;
   };
-  bool written =
-      write("man5/dtrun.toml.5", dtrun::cli::OptionsManPage(dtrun::cli::CoreTables(), DTRUN_VERSION));
-  for (const dtrun::cli::ManPage& page : dtrun::cli::ManPages(app_, DTRUN_VERSION, torchrun))
+  bool written = write("man5/dtrun.toml.5", OptionsManPage(CoreTables(), DTRUN_VERSION));
+  for (const ManPage& page : ManPages(app_, DTRUN_VERSION, torchrun))
     written = written && write("man1/" + page.name + ".1", page.text);
-  return written ? 0 : dtrun::kUserError;
+  return written ? 0 : kUserError;
 }
 
 // The plan decides what runs; --verbose shows how it differs from the input.
@@ -257,53 +250,52 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");
   arguments_.command = std::move(typed);
-  const dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(
-      arguments_.command, path == nullptr ? "" : path, std::filesystem::current_path(failure));
+  const plan::TypedProgram program = plan::ProgramOf(arguments_.command, path == nullptr ? "" : path,
+                                                     std::filesystem::current_path(failure));
   if (arguments_.verbose && !program.assumed.empty()) {
-    dtrun::PrintMessage("dtrun: {}\n", dtrun::MaskText(program.assumed));
+    PrintMessage("dtrun: {}\n", MaskText(program.assumed));
   }
 }
 
 int CommandLine::Run(const std::vector<std::string>& words) {
-  dtrun::cli::Grammar grammar{
-      &app_,
-      runs_,
-      [](const std::string& name) {
-        const char* path = std::getenv("PATH");
-        return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
-      },
-      [](const std::string& name) {
-        const auto& schema = dtrun::spec::CoreSchema();
-        return dtrun::spec::FindSpec(schema, name) != nullptr || dtrun::spec::IsTable(schema, name);
-      },
-      [](const std::string& name) {
-        std::error_code failure;
-        return std::filesystem::is_regular_file(name, failure);
-      },
-      [](const std::string& name) { return dtrun::spec::KeyNamed(dtrun::spec::CoreSchema(), name); }};
-  dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
-  if (!split) return dtrun::cli::Refuse(split.error().text);
+  Grammar grammar{&app_,
+                  runs_,
+                  [](const std::string& name) {
+                    const char* path = std::getenv("PATH");
+                    return plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
+                  },
+                  [](const std::string& name) {
+                    const auto& schema = spec::CoreSchema();
+                    return spec::FindSpec(schema, name) != nullptr || spec::IsTable(schema, name);
+                  },
+                  [](const std::string& name) {
+                    std::error_code failure;
+                    return std::filesystem::is_regular_file(name, failure);
+                  },
+                  [](const std::string& name) { return spec::KeyNamed(spec::CoreSchema(), name); }};
+  Result<SplitWords> split = SplitCommandLine(grammar, words);
+  if (!split) return Refuse(split.error().text);
   if (split->verb == "torchrun") {
-    return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, {"--help"}, dtrun::cli::Purpose::kRun);
+    return Torchrun(torchrun::Program::kTorchrun, {"--help"}, Purpose::kRun);
   }
-  if (split->verb == "explain") dtrun::cli::KeepBrackets(&split->words);
+  if (split->verb == "explain") KeepBrackets(&split->words);
   try {
     app_.parse(std::vector<std::string>(split->words.rbegin(), split->words.rend()));
   } catch (const CLI::Success& success) {
     std::ostringstream out, none;
     const int code = app_.exit(success, out, none);
-    dtrun::cli::WriteHelp(out.str());
+    WriteHelp(out.str());
     return code;
   } catch (const CLI::ParseError& error) {
-    dtrun::PrintMessage("{}\n", dtrun::cli::Refusal(error, app_, split->verb));
-    return dtrun::kUserError;
+    PrintMessage("{}\n", Refusal(error, app_, split->verb));
+    return kUserError;
   }
   if (arguments_.quiet && arguments_.verbose)
-    return dtrun::cli::Refuse("--quiet and --verbose contradict each other; leave one of them out");
+    return Refuse("--quiet and --verbose contradict each other; leave one of them out");
   if (arguments_.verbose)
-    for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
+    for (const std::string& line : split->assumed) PrintMessage("dtrun: {}\n", line);
   if (!arguments_.quiet)
-    for (const std::string& line : split->warned) dtrun::PrintMessage("dtrun: {}\n", line);
+    for (const std::string& line : split->warned) PrintMessage("dtrun: {}\n", line);
   swallowed_ = std::move(split->swallowed);
   arguments_.spelled = std::move(split->spelled);
   if (!split->command.empty()) TakeCommand(std::move(split->command));
@@ -316,21 +308,19 @@ bool CommandLine::HasProgram() const {
 
 // `verb`: with a trailing space; empty: none.
 int CommandLine::NothingToRun(std::string_view verb) const {
-  dtrun::PrintMessage(
+  PrintMessage(
       "dtrun: nothing to {}{}; try 'dtrun {}-n 2 python3 train.py', 'dtrun {}job.toml' or 'dtrun {}--help'\n",
       verb.empty() ? "run" : "plan", swallowed_.empty() ? "" : ": " + swallowed_, verb, verb, verb);
-  return dtrun::kUserError;
+  return kUserError;
 }
 
 int CommandLine::Dispatch() {
-  const auto parsed = std::ranges::find_if(verbs_, &CLI::App::parsed, &dtrun::cli::Verb::app);
+  const auto parsed = std::ranges::find_if(verbs_, &CLI::App::parsed, &Verb::app);
   if (parsed != verbs_.end()) return parsed->run();
-  return HasProgram() ? dtrun::cli::Run(arguments_) : NothingToRun("");
+  return HasProgram() ? cli::Run(arguments_) : NothingToRun("");
 }
 
 }  // namespace
-
-namespace dtrun::cli {
 
 int Main(int argc, char** argv) {
   if (const int code = plugin::ProbeMain(argc, argv); code >= 0) return code;

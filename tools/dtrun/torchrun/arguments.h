@@ -51,7 +51,6 @@ struct Arguments {
   std::optional<std::string> local_addr;
 
   int max_restarts = 0;
-  double monitor_interval = 0.1;
   std::string start_method = "spawn";
   std::string event_log_handler = "null";
   std::string role = "default";

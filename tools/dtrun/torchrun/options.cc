@@ -52,11 +52,8 @@ Status SetNodes(const std::string& text, Arguments* to) {
   return {};
 }
 
-Status SetInterval(const std::string& text, Arguments* to) {
-  const auto seconds = ParseFloat(text);
-  if (!seconds) return Bad(fmt::format("expected a number of seconds; found '{}'", text));
-  to->monitor_interval = *seconds;
-  return {};
+Status CheckInterval(const std::string& text, Arguments*) {
+  return ParseFloat(text) ? Status() : Bad(fmt::format("expected a number of seconds; found '{}'", text));
 }
 
 template <class Member>
@@ -88,7 +85,7 @@ std::vector<Option> CommonOptions() {
       {"standalone", 0, "", true, "this node alone, on a free port", Flag(&Arguments::standalone)},
       {"max_restarts", 0, "N", true, "restarts of all ranks after a failure (0)",
        Integer(&Arguments::max_restarts, 0, INT_MAX)},
-      {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once", SetInterval},
+      {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once", CheckInterval},
       {"start_method", 0, "spawn|fork|forkserver", true, "accepted; ranks are programs of their own",
        Text(&Arguments::start_method)},
       {"event_log_handler", 0, "NAME", true, "null or console; the run directory has the record",

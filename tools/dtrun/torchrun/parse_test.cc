@@ -106,7 +106,6 @@ TEST(Parse, TakesEveryOption) {
   EXPECT_EQ(it.nproc_per_node, "4");
   EXPECT_EQ(it.rdzv_endpoint, "h:1");
   EXPECT_EQ(it.max_restarts, 2);
-  EXPECT_EQ(it.monitor_interval, 0.5);
   EXPECT_TRUE(it.standalone && it.module && it.no_python && it.run_path && it.virtual_local_rank);
   EXPECT_EQ(it.redirects.For(0), kStdout);
   EXPECT_EQ(it.tee.For(0), kStderr);
