@@ -1,7 +1,5 @@
 // The console's writer thread. The loop thread queues lines and states under the mutex. The writer dequeues
 // them and writes without holding it.
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/thread.h"
 #include "core/output/backlog.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
@@ -68,16 +67,11 @@ class ThreadConsole final : public Console {
   ThreadConsole(int out_fd, int err_fd, const std::filesystem::path& spill_folder)
       : out_(out_fd), err_(err_fd), backlog_(spill_folder) {
     // Signals are handled by the loop thread. Here SIGPIPE becomes an error and SIGTTOU is ignored.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      writer_ = std::thread(&ThreadConsole::Run, this);
+      writer_ = StartThread("dtrun-console", [this] { Run(); });
     } catch (const std::system_error& error) {
       errno = error.code().value();
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   ~ThreadConsole() override {
