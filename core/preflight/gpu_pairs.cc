@@ -8,18 +8,15 @@
 #include <map>
 
 #include "core/plan/plan.h"
+#include "core/preflight/preflight.h"
 
 namespace dtrun::preflight {
 namespace {
 
 constexpr char kProven[] = "proven";
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
 std::string Find(const Facts& facts, const std::string& name) {
-  const auto found =
-      std::ranges::find(facts, plan::kPeerFact + name, [](const auto& one) { return one.first; });
-  return found == facts.end() ? "" : found->second;
+  return FactOf(facts, plan::kPeerFact + name);
 }
 
 GpuPair PairOf(const Facts& facts, int from, int to) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,11 @@
 #include "core/wire/limits.h"
 
 namespace dtrun::preflight {
+
+// What a plugin says of itself on a host: "library", "interface", ...
+using Facts = std::vector<std::pair<std::string, std::string>>;
+// One of them; empty: there is none.
+std::string FactOf(const Facts& facts, std::string_view key);
 
 struct BackendRequest {
   std::string name;

@@ -11,13 +11,8 @@
 namespace dtrun::preflight {
 namespace {
 
-std::string Fact(const plugin::LaunchInfo& info, const std::string& key) {
-  const auto fact = std::ranges::find(info.facts, key, [](const auto& one) { return one.first; });
-  return fact == info.facts.end() ? "" : fact->second;
-}
-
 // The memory that the backend declares: "host", "device", or both.
-std::string MemoryOf(const plugin::LaunchInfo& info) { return Fact(info, "memory"); }
+std::string MemoryOf(const plugin::LaunchInfo& info) { return FactOf(info.facts, "memory"); }
 
 // "node1: no libnccl.so.2" for the hosts that cannot use it, grouped by reason; empty: none.
 std::string Objections(const std::vector<std::pair<std::string, Answer>>& by_host, std::size_t index) {
@@ -59,7 +54,7 @@ Standing StandingOf(const RouteCandidate& candidate, std::size_t index,
     known = known || !info.facts.empty();
     standing.device = standing.device || MovesDeviceMemory(info);
     standing.device_only = standing.device_only || MovesDeviceMemoryOnly(info);
-    if (standing.kinds.empty()) standing.kinds = Fact(info, "device_kinds");
+    if (standing.kinds.empty()) standing.kinds = FactOf(info.facts, "device_kinds");
   }
   if (!known && candidate.expected) standing.device = standing.device_only = true;
   return standing;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -36,10 +37,8 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
   if (!options) return refuse(options.error().text);
   auto info = (*probe)->Launch(*options, request.host_count, request.local_ranks);
   if (!info) return refuse(info.error().text);
-  for (const auto& [key, value] : info->facts) {
-    if (key == "library") answer.library = value + answer.library;
-    if (key == "p2p") answer.library += "; p2p " + value;
-  }
+  answer.library = FactOf(info->facts, "library");
+  if (const std::string p2p = FactOf(info->facts, "p2p"); !p2p.empty()) answer.library += "; p2p " + p2p;
   answer.why_not = plugin::Unusable(*info);
   if (MovesDeviceMemory(*info)) answer.why_not = WithGpuAccess(std::move(answer.why_not));
   std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
@@ -66,6 +65,12 @@ Answer RunPreflight(const Request& request, const std::vector<std::string>& envi
   if (request.checks) answer.checks = CheckHost(request, answer.backends);
   if (request.checks && !request.modules.names.empty()) answer.checks.push_back(ModulesCheck(answer));
   return answer;
+}
+
+std::string FactOf(const Facts& facts, std::string_view key) {
+  const auto fact =
+      std::ranges::find(facts, key, [](const auto& one) { return std::string_view(one.first); });
+  return fact == facts.end() ? "" : fact->second;
 }
 
 const char* LevelName(Level level) {

@@ -1,13 +1,13 @@
 // `dtrun bench`.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/launch/launch.h"
 #include "core/node/guard.h"
+#include "core/preflight/preflight.h"
 #include "tools/bench/program/channel.h"
 #include "tools/bench/program/options.h"
 #include "tools/bench/program/sweep.h"
@@ -21,12 +21,11 @@ class LayerFront final : public launch::Front {
   explicit LayerFront(std::string socket) : socket_(std::move(socket)) {}
 
   std::string Header(const plan::Plan& plan, const std::string&) override {
-    const auto library =
-        std::ranges::find(plan.backend_facts, "library", [](const auto& fact) { return fact.first; });
-    if (library == plan.backend_facts.end()) return "";
+    const std::string library = preflight::FactOf(plan.backend_facts, "library");
+    if (library.empty()) return "";
     Result<bench::Channel> session = bench::Channel::Connect(socket_);
     if (!session) return fmt::format("dtrun: bench: {}", session.error().text);
-    session->Send("library " + Printable(library->second));
+    session->Send("library " + Printable(library));
     return "";
   }
 

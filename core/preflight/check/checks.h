@@ -45,7 +45,7 @@ Checks CheckInterfaceVariables(const InterfaceVariables& given);
 std::filesystem::path ProgramOf(const std::string& word, const std::string& folder,
                                 const std::string& search_path);
 // The variables that select a backend's interface, from the backend's facts.
-std::vector<std::string> VariablesOfBackend(const std::vector<std::pair<std::string, std::string>>& facts);
+std::vector<std::string> VariablesOfBackend(const Facts& facts);
 
 // Obstacles between GPUs that should read each other's memory: an IOMMU, bridges that redirect. No check with
 // fewer than two GPUs. `root` is "/" except in tests.

@@ -56,13 +56,11 @@ fs::path ProgramOf(const std::string& word, const std::string& folder, const std
   return FindOnPath(word, search_path, folder).value_or(fs::path());
 }
 
-std::vector<std::string> VariablesOfBackend(const std::vector<std::pair<std::string, std::string>>& facts) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : facts) {
-    if (key != "by interface") continue;
-    for (const std::string_view word : Split(value, ' ')) names.emplace_back(word);
-  }
-  return names;
+std::vector<std::string> VariablesOfBackend(const Facts& facts) {
+  const std::string names = FactOf(facts, "by interface");
+  if (names.empty()) return {};
+  const std::vector<std::string_view> words = Split(names, ' ');
+  return {words.begin(), words.end()};
 }
 
 void CheckProgram(const Request& request, Checks* to) {

@@ -55,12 +55,11 @@ void CheckUse(const std::vector<BackendAnswer>& backends, Checks* to) {
   std::vector<std::string> users;
   std::vector<std::string> others;
   for (const BackendAnswer& backend : backends) {
-    const auto& facts = backend.info.facts;
-    const auto fact = std::ranges::find(facts, "rdma", [](const auto& one) { return one.first; });
-    if (fact == facts.end() || !backend.why_not.empty()) continue;
+    const std::string rdma = FactOf(backend.info.facts, "rdma");
+    if (rdma.empty() || !backend.why_not.empty()) continue;
     constexpr std::string_view kNo = "no: ";
-    if (fact->second.starts_with(kNo)) {
-      others.push_back(fmt::format("not by {}: {}", backend.name, fact->second.substr(kNo.size())));
+    if (rdma.starts_with(kNo)) {
+      others.push_back(fmt::format("not by {}: {}", backend.name, rdma.substr(kNo.size())));
     } else {
       users.push_back(backend.name);
     }
