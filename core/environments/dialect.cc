@@ -10,8 +10,8 @@
 
 namespace dtrun::environments {
 
-const std::vector<Dialect>& Dialects() {
-  static const std::vector<Dialect> kDialects = {
+std::span<const Dialect> Dialects() {
+  static constexpr Dialect kDialects[] = {
       {"accelerate", "Hugging Face accelerate: torchrun's, and its mixed-precision default", &WriteAccelerate,
        nullptr},
       {"azureml", "Azure ML: OMPI_*, AZ_BATCH_*, and the variables of its PyTorch jobs", &WriteAzureMl,

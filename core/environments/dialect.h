@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,7 @@ struct Dialect {
   int (*built_in_port)(int hosts);
 };
 
-const std::vector<Dialect>& Dialects();
+std::span<const Dialect> Dialects();
 
 // The error for an unknown name suggests the nearest one.
 Result<const Dialect*> FindDialect(std::string_view name);

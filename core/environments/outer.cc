@@ -5,69 +5,44 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/text.h"
+
 namespace dtrun::environments {
 namespace {
 
 // Variables of one kind of outer launcher. The note quotes the first ones.
 struct Family {
-  const char* whose;
-  std::vector<std::string> patterns;
+  std::string_view whose, patterns;  // patterns: separated by spaces
 };
 
-const std::vector<Family>& Families() {
-  static const std::vector<Family> kFamilies = {
-      {"an outer launcher",
-       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "NODE_RANK", "GROUP_RANK",
-        "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "CROSS_RANK", "CROSS_SIZE"}},
-      {"an outer rendezvous (job.master_port chooses the port)", {"MASTER_ADDR", "MASTER_PORT"}},
-      {"an outer torchrun",
-       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
-        "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_SIGNALS_TO_HANDLE",
-        "TORCHELASTIC_TIMER_FILE"}},
-      {"an outer Open MPI or PMIx server",
-       {"OMPI_COMM_WORLD_*",
-        "OMPI_WORLD_*",
-        "OMPI_UNIVERSE_SIZE",
-        "OMPI_NUM_APP_CTX",
-        "OMPI_APP_CTX_NUM_PROCS",
-        "OMPI_FIRST_RANKS",
-        "OMPI_COMMAND",
-        "OMPI_ARGV",
-        "OMPI_FILE_LOCATION",
-        "OMPI_MCA_num_procs",
-        "OMPI_MCA_num_restarts",
-        "OMPI_MCA_initial_wdir",
-        "OMPI_MCA_ess",
-        "OMPI_MCA_ess_*",
-        "OMPI_MCA_orte_*",
-        "OMPI_MCA_pmix",
-        "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-        "PMIX_RANK",
-        "PMIX_NAMESPACE",
-        "PMIX_SERVER_*",
-        "PMIX_SYSTEM_TMPDIR",
-        "PMIX_SECURITY_MODE",
-        "PMIX_BFROP_BUFFER_TYPE",
-        "PMIX_GDS_MODULE",
-        "PMIX_HOSTNAME",
-        "PMIX_VERSION",
-        "PMIX_ID",
-        "PMIX_DSTORE_*"}},
-      {"an outer PMI launcher",
-       {"PMI_RANK", "PMI_SIZE", "PMI_FD", "PMI_PORT", "PMI_ID", "PMI_JOBID", "PMI_SPAWNED", "PMI_HOSTNAME",
-        "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_*"}},
-      {"Slurm",
-       {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS",
-        "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_STEP_*", "SLURM_STEPID",
-        "SLURM_LAUNCH_NODE_IPADDR"}},
-      {"an outer horovodrun",
-       {"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_*", "HOROVOD_CROSS_*", "HOROVOD_HOSTNAME",
-        "HOROVOD_GLOO_RENDEZVOUS_*", "HOROVOD_ELASTIC"}},
-      {"an outer LSF launcher", {"JSM_NAMESPACE_*"}},
-      {"an outer TensorFlow job (job.dialects = [\"tf-config\"] writes one for the ranks)", {"TF_CONFIG"}},
-  };
-  return kFamilies;
-}
+constexpr Family kFamilies[] = {
+    {"an outer launcher",
+     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE LOCAL_SIZE NODE_RANK GROUP_RANK GROUP_WORLD_SIZE "
+     "ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME CROSS_RANK CROSS_SIZE"},
+    {"an outer rendezvous (job.master_port chooses the port)", "MASTER_ADDR MASTER_PORT"},
+    {"an outer torchrun",
+     "TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS "
+     "TORCHELASTIC_USE_AGENT_STORE TORCHELASTIC_ERROR_FILE TORCHELASTIC_SIGNALS_TO_HANDLE "
+     "TORCHELASTIC_TIMER_FILE"},
+    {"an outer Open MPI or PMIx server",
+     "OMPI_COMM_WORLD_* OMPI_WORLD_* OMPI_UNIVERSE_SIZE OMPI_NUM_APP_CTX OMPI_APP_CTX_NUM_PROCS "
+     "OMPI_FIRST_RANKS OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_MCA_num_procs "
+     "OMPI_MCA_num_restarts OMPI_MCA_initial_wdir OMPI_MCA_ess OMPI_MCA_ess_* OMPI_MCA_orte_* "
+     "OMPI_MCA_pmix OMPI_MCA_shmem_RUNTIME_QUERY_hint PMIX_RANK PMIX_NAMESPACE PMIX_SERVER_* "
+     "PMIX_SYSTEM_TMPDIR PMIX_SECURITY_MODE PMIX_BFROP_BUFFER_TYPE PMIX_GDS_MODULE PMIX_HOSTNAME "
+     "PMIX_VERSION PMIX_ID PMIX_DSTORE_*"},
+    {"an outer PMI launcher",
+     "PMI_RANK PMI_SIZE PMI_FD PMI_PORT PMI_ID PMI_JOBID PMI_SPAWNED PMI_HOSTNAME MPI_LOCALRANKID "
+     "MPI_LOCALNRANKS MV2_COMM_WORLD_*"},
+    {"Slurm",
+     "SLURM_PROCID SLURM_NTASKS SLURM_NPROCS SLURM_LOCALID SLURM_NODEID SLURM_GTIDS "
+     "SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE SLURM_STEP_* SLURM_STEPID SLURM_LAUNCH_NODE_IPADDR"},
+    {"an outer horovodrun",
+     "HOROVOD_RANK HOROVOD_SIZE HOROVOD_LOCAL_* HOROVOD_CROSS_* HOROVOD_HOSTNAME "
+     "HOROVOD_GLOO_RENDEZVOUS_* HOROVOD_ELASTIC"},
+    {"an outer LSF launcher", "JSM_NAMESPACE_*"},
+    {"an outer TensorFlow job (job.dialects = [\"tf-config\"] writes one for the ranks)", "TF_CONFIG"},
+};
 
 bool Matches(std::string_view name, std::string_view pattern) {
   if (!pattern.ends_with('*')) return name == pattern;
@@ -83,8 +58,9 @@ constexpr std::size_t kLongestValue = 40;
 const std::vector<std::string>& Withheld() {
   static const std::vector<std::string> kWithheld = [] {
     std::vector<std::string> all;
-    for (const Family& family : Families())
-      all.insert(all.end(), family.patterns.begin(), family.patterns.end());
+    for (const Family& family : kFamilies) {
+      for (const std::string_view pattern : Split(family.patterns, ' ')) all.emplace_back(pattern);
+    }
     return all;
   }();
   return kWithheld;
@@ -96,10 +72,10 @@ bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns)
 
 std::vector<std::string> OuterNotes(const Variables& environment) {
   std::vector<std::string> notes;
-  for (const Family& family : Families()) {
+  for (const Family& family : kFamilies) {
     // In pattern order, so that the most informative ones come first.
     std::vector<std::string> found;
-    for (const std::string& pattern : family.patterns) {
+    for (const std::string_view pattern : Split(family.patterns, ' ')) {
       for (const auto& [name, value] : environment) {
         if (!Matches(name, pattern)) continue;
         found.push_back(value.size() > kLongestValue ? name : name + "=" + value);

@@ -15,27 +15,22 @@ namespace {
 // Variables that only this platform sets; any one of them identifies it.
 struct Sign {
   const char* platform;
-  std::vector<const char*> variables;
-  std::vector<std::string> implies;  // platforms that also have their variables set with this one
-  bool inside = false;               // also runs inside other platforms' allocations
+  std::string_view variables;     // separated by spaces
+  std::string_view implies = {};  // platforms that also have their variables set with this one
+  bool inside = false;            // also runs inside other platforms' allocations
 };
 
 // The order is not a precedence: if two platforms match and neither implies the other, the user
 // must choose.
-const std::vector<Sign>& Signs() {
-  static const std::vector<Sign> kSigns = {
-      {"azureml",
-       {"AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_MPI_MASTER_NODE", "AZUREML_EXPERIMENT_ID"},
-       {"openmpi", "pmi"}},
-      {"vertex", {"CLUSTER_SPEC"}, {}},
-      {"kubeflow", {"PET_NNODES"}, {}},
-      {"mpijob", {"K_MPI_JOB_ROLE"}, {}},
-      {"openmpi", {"OMPI_COMM_WORLD_RANK"}, {}, true},
-      {"pmi", {"PMI_RANK"}, {}, true},
-      {"torchrun", {"TORCHELASTIC_RUN_ID"}, {}, true},
-  };
-  return kSigns;
-}
+constexpr Sign kSigns[] = {
+    {"azureml", "AZ_BATCH_MASTER_NODE AZ_BATCHAI_MPI_MASTER_NODE AZUREML_EXPERIMENT_ID", "openmpi pmi"},
+    {"vertex", "CLUSTER_SPEC"},
+    {"kubeflow", "PET_NNODES"},
+    {"mpijob", "K_MPI_JOB_ROLE"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "", true},
+    {"pmi", "PMI_RANK", "", true},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "", true},
+};
 
 // A detected platform.
 struct Found {
@@ -47,11 +42,12 @@ struct Found {
 
 std::vector<Found> LookForBuiltIn(const Environment& environment) {
   std::vector<Found> found;
-  for (const Sign& sign : Signs()) {
-    for (const char* name : sign.variables) {
-      const auto variable = environment.find(name);
+  for (const Sign& sign : kSigns) {
+    for (const std::string_view name : Split(sign.variables, ' ')) {
+      const auto variable = environment.find(std::string(name));
       if (variable == environment.end() || variable->second.empty()) continue;
-      found.push_back({sign.platform, name, sign.implies, sign.inside, {}});
+      const auto implies = Split(sign.implies, ' ');
+      found.push_back({sign.platform, variable->first, {implies.begin(), implies.end()}, sign.inside, {}});
       break;
     }
   }
@@ -109,9 +105,10 @@ Result<Allocation> ReadBuiltIn(const Platform& platform, const Environment& envi
 }
 
 const Platform* BuiltIn(std::string_view name) {
-  const auto found =
-      std::ranges::find_if(Platforms(), [&](const Platform& platform) { return name == platform.name; });
-  return found == Platforms().end() ? nullptr : &*found;
+  for (const Platform& platform : Platforms()) {
+    if (name == platform.name) return &platform;
+  }
+  return nullptr;
 }
 
 Result<Allocation> Detect(const Environment& environment, Launchers* launchers) {
@@ -153,8 +150,8 @@ int RendezvousPort(int rank_port) {
   return port == rank_port ? port + 1 : port;
 }
 
-const std::vector<Platform>& Platforms() {
-  static const std::vector<Platform> kPlatforms = {
+std::span<const Platform> Platforms() {
+  static constexpr Platform kPlatforms[] = {
       {"openmpi", "one process per host of Open MPI's mpirun",
        "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", &ReadOpenMpi},
       {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,7 @@ struct Platform {
   const char* sharing;
   Result<Allocation> (*read)(const Environment& environment);
 };
-const std::vector<Platform>& Platforms();
+std::span<const Platform> Platforms();
 
 // The rendezvous port for a job with this `rank_port`: equal on all its hosts, from 10000 to 19999, so below
 // the ephemeral ports. Neighbouring rank ports map far apart, for jobs that share a host.
