@@ -107,19 +107,13 @@ class Mpirun final : public dtrun::sdk::Launcher {
 
   // The whole command line of mpirun.
   Words Command(const Job& job) const {
+    if (Is(Family::kIntel)) return Intel(job);
     Words words = {program_};
-    auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
     const std::string all = std::to_string(per_host_ ? static_cast<int>(job.host_count()) : job.world_size());
-    switch (*family_) {
-      case Family::kOpenMpi:
-        add({"-np", all});
-        AddOpenMpi(job, add);
-        break;
-      case Family::kMpich:
-        add({"-n", all});
-        AddHydra(job, add);
-        break;
-      case Family::kIntel: return Intel(job);
+    if (Is(Family::kOpenMpi)) {
+      AddOpenMpi(job, all, &words);
+    } else {
+      AddHydra(job, all, &words);
     }
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     AddRank(job, &words);
@@ -136,10 +130,7 @@ class Mpirun final : public dtrun::sdk::Launcher {
   // Its -hosts knows no counts, so each host has a part of the command line.
   Words Intel(const Job& job) const {
     Words words = {program_};
-    if (job.host_count() > 1) {
-      words.insert(words.end(), {"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(),
-                                 "-localhost", job.master_addr()});
-    }
+    if (job.host_count() > 1) AddRemoteShell(job, &words);
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     for (std::uint64_t i = 0; i < job.host_count(); ++i) {
       const dtrun_job_host host = job.host(i);
@@ -163,9 +154,9 @@ class Mpirun final : public dtrun::sdk::Launcher {
   bool Is(Family family) const { return family_ == family; }
   bool AsRoot() const { return Is(Family::kOpenMpi) && ::geteuid() == 0; }
 
-  template <class Add>
-  void AddOpenMpi(const Job& job, Add add) const {
-    add({"--host", HostSlots(job)});
+  void AddOpenMpi(const Job& job, const std::string& all, Words* to) const {
+    const auto add = [to](std::initializer_list<std::string> more) { to->insert(to->end(), more); };
+    add({"-np", all, "--host", HostSlots(job)});
     if (!Given("map-by") && !Given("rankfile")) add({"--map-by", MapBy(job)});
     if (!Given("bind-to")) add({"--bind-to", BindTo(job)});
     if (AsRoot()) add({"--allow-run-as-root"});  // the user who starts dtrun as root has decided that
@@ -175,14 +166,17 @@ class Mpirun final : public dtrun::sdk::Launcher {
          job.program() + " " + kShell, "--mca", "orte_keep_fqdn_hostnames", "1"});
   }
 
-  template <class Add>
-  void AddHydra(const Job& job, Add add) const {
-    add({"-hosts", HostSlots(job)});
-    if (!Given("bind-to")) add({"-bind-to", BindTo(job)});
-    if (job.host_count() == 1) return;
-    // Its proxies are started as Open MPI's daemons are, by a "rsh" with kShell as its first argument. A rank
-    // inherits from the proxy of its host, not from here.
-    add({"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(), "-localhost", job.master_addr()});
+  void AddHydra(const Job& job, const std::string& all, Words* to) const {
+    to->insert(to->end(), {"-n", all, "-hosts", HostSlots(job)});
+    if (!Given("bind-to")) to->insert(to->end(), {"-bind-to", BindTo(job)});
+    if (job.host_count() > 1) AddRemoteShell(job, to);
+  }
+
+  // A Hydra's proxies are started as Open MPI's daemons are, by a "rsh" with kShell as its first argument. A
+  // rank inherits from the proxy of its host, not from here.
+  static void AddRemoteShell(const Job& job, Words* to) {
+    to->insert(to->end(), {"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(), "-localhost",
+                           job.master_addr()});
   }
 
   // Whether the user's own arguments choose this.

@@ -244,8 +244,7 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
       WriteForReading(of_plugins);
       return 0;
     }
-    PrintMessage("dtrun: {}\n", text.error().text);
-    return kUserError;
+    return Complain(text.error());
   }
   WriteForReading(*text);
   return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());

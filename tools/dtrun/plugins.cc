@@ -221,22 +221,15 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     if (auto found = plugin::Find(other, name, folders); found.ok()) file = std::move(found);
   }
   if (!file && kind.empty()) {
-    std::string text = file.error().text;
-    const bool lists_backends = file.error().code == DTRUN_NOT_FOUND;
-    if (!lists_backends) text += Existing(plugin::Kind::kBackend, folders);
-    for (const plugin::Kind other : kOtherKinds) text += Existing(other, folders);
-    PrintMessage("dtrun: {}\n", text);
-    return 2;
+    Error error = file.error();
+    const bool lists_backends = error.code == DTRUN_NOT_FOUND;
+    if (!lists_backends) error.text += Existing(plugin::Kind::kBackend, folders);
+    for (const plugin::Kind other : kOtherKinds) error.text += Existing(other, folders);
+    return Complain(error);
   }
-  if (!file) {
-    PrintMessage("dtrun: {}\n", file.error().text);
-    return 2;
-  }
+  if (!file) return Complain(file.error());
   auto probe = plugin::Probe::Start(*file);
-  if (!probe) {
-    PrintMessage("dtrun: {}\n", probe.error().text);
-    return 2;
-  }
+  if (!probe) return Complain(probe.error());
   plugin::Description it = (*probe)->description();
   // A launcher that plans nothing has no options of launcher.name.
   if (it.members.size() > 0 && std::ranges::find(it.members, "plan") == it.members.end()) {

@@ -21,7 +21,8 @@ double SecondsAt(const verdict::Entry& entry) { return std::chrono::duration<dou
 
 std::string RankIn(int rank) { return fmt::format("rank {} ", rank); }
 
-std::string NoteText(const fact::Noted& noted) {
+// Empty: of no interest here.
+std::string Text(const fact::Noted& noted) {
   using What = fact::Noted::What;
   const std::string more = noted.text.empty() ? "" : ": " + noted.text;
   switch (noted.what) {
@@ -41,7 +42,6 @@ std::string NoteText(const fact::Noted& noted) {
   return noted.text;
 }
 
-// Empty: of no interest here.
 std::string Text(const fact::Began& began) {
   int ranks = 0;
   for (const fact::Began::Process& process : began.processes) ranks += process.count;
@@ -81,7 +81,6 @@ std::string Text(const fact::EndedBetween& ended) {
              ? "the job ended while no rank ran"
              : "the job was ended by " + process::SignalName(ended.signal) + " while no rank ran";
 }
-std::string Text(const fact::Noted& noted) { return NoteText(noted); }
 std::string Text(const fact::NotStarted& not_started) { return "not started: " + not_started.why; }
 std::string Text(const fact::Withdrawn&) { return "the generation could not start"; }
 template <class Other>
