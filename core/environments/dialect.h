@@ -62,10 +62,12 @@ struct Contract {
   Variables fallback = {};
 };
 
+using Writer = Contract(const RankTable& table, int rank);
+
 struct Dialect {
   const char* name;
   const char* summary;  // one line
-  Contract (*write)(const RankTable& table, int rank);
+  Writer* write;
   // The built-in port of this dialect's programs; null: none.
   int (*built_in_port)(int hosts);
 };
@@ -82,31 +84,15 @@ std::map<std::string, std::size_t> HorovodScopes(const RankTable& table);
 // RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torch's env:// reads them.
 Variables EnvVariables(const RankTable& table, int rank);
 
-// The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc. Pure; any thread.
-
-Contract WriteAccelerate(const RankTable& table, int rank);
-Contract WriteAzureMl(const RankTable& table, int rank);
-Contract WriteDeepSpeed(const RankTable& table, int rank);
-Contract WriteGcp(const RankTable& table, int rank);
-Contract WriteHorovod(const RankTable& table, int rank);
-Contract WriteJax(const RankTable& table, int rank);
-Contract WriteKubeflowV1(const RankTable& table, int rank);
-Contract WriteKubeflowV2(const RankTable& table, int rank);
-Contract WriteLightning(const RankTable& table, int rank);
-Contract WriteMpich(const RankTable& table, int rank);
-Contract WriteOpenMpi(const RankTable& table, int rank);
-Contract WriteSlurm(const RankTable& table, int rank);
-Contract WriteSpark(const RankTable& table, int rank);
-Contract WriteTfConfig(const RankTable& table, int rank);
-Contract WriteTorchrun(const RankTable& table, int rank);
-Contract WriteVertex(const RankTable& table, int rank);
+// The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc.
+Writer WriteAccelerate, WriteAzureMl, WriteDeepSpeed, WriteGcp, WriteHorovod, WriteJax, WriteKubeflowV1,
+    WriteKubeflowV2, WriteLightning, WriteMpich, WriteOpenMpi, WriteSlurm, WriteSpark, WriteTfConfig,
+    WriteTorchrun, WriteVertex;
 
 int AzureMlPort(int hosts);
 
-// Assigns TensorFlow cluster roles to ranks: job.roles. Pure; any thread.
-
-// Roles by rank, from counts such as {"chief": "1", "worker": "2", "ps": "1"}, in the order chief, worker,
-// ps, evaluator. No counts: no roles. The counts must add up to `ranks`.
+// TensorFlow's cluster roles (job.roles) by rank, from counts such as {"chief": "1", "worker": "2", "ps":
+// "1"}, in the order chief, worker, ps, evaluator. No counts: no roles. The counts must add up to `ranks`.
 Result<std::vector<std::string>> AssignRoles(const std::map<std::string, std::string>& counts, int ranks);
 
 }  // namespace dtrun::environments

@@ -59,12 +59,14 @@ struct Allocation {
   }
 };
 
+using PlatformReader = Result<Allocation>(const Environment& environment);
+
 struct Platform {
   const char* name;     // value of cluster.from
   const char* summary;  // one line
   // How DTRUN_CLUSTER_KEY reaches all hosts; empty: not needed.
   const char* sharing;
-  Result<Allocation> (*read)(const Environment& environment);
+  PlatformReader* read;
 };
 std::span<const Platform> Platforms();
 
