@@ -53,7 +53,7 @@ int BenchLayer(const ConfigArguments& arguments, const std::string& socket) {
 
 }  // namespace
 
-void AddBench(CLI::App& app, Verbs* to) {
+void AddBench(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<bench::Arguments>();
   CLI::App* verb = app.add_subcommand(
       "bench", "Measure collectives, backend by backend, beside the libraries called directly");

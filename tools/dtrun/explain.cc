@@ -173,7 +173,7 @@ void KeepBrackets(std::vector<std::string>* words) {
   }
 }
 
-void AddExplain(CLI::App& app, Verbs* to) {
+void AddExplain(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<ExplainArguments>();
   CLI::App* explain =
       app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");

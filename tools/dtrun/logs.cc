@@ -270,7 +270,7 @@ int Logs(const LogsArguments& arguments) {
 
 }  // namespace
 
-void AddLogs(CLI::App& app, Verbs* to) {
+void AddLogs(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<LogsArguments>();
   CLI::App* logs = app.add_subcommand("logs", "What the ranks of a job printed, live or past");
   AddJobWord(logs, &own->job,

@@ -218,7 +218,7 @@ int Ps(const PsArguments& arguments) {
 
 }  // namespace
 
-void AddPs(CLI::App& app, Verbs* to) {
+void AddPs(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<PsArguments>();
   CLI::App* ps = app.add_subcommand("ps", "Lists your jobs on this host, live and past");
   ps->add_flag("-a,--all", own->all, "All past runs that are known, not the newest 10");

@@ -194,7 +194,7 @@ int CleanRuns(const RunsArguments& arguments) {
 
 }  // namespace
 
-void AddRuns(CLI::App& app, Verbs* to) {
+void AddRuns(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<RunsArguments>();
   CLI::App* runs = app.add_subcommand("runs", "Removes old run folders");
   runs->require_subcommand(1);

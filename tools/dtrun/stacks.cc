@@ -123,7 +123,7 @@ int Stacks(const StacksArguments& arguments) {
 
 }  // namespace
 
-void AddStacks(CLI::App& app, Verbs* to) {
+void AddStacks(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<StacksArguments>();
   CLI::App* verb =
       app.add_subcommand("stacks", "Where each rank of a running job is: all threads, on all hosts");

@@ -41,7 +41,7 @@ int Stop(const StopArguments& arguments) {
 
 }  // namespace
 
-void AddStop(CLI::App& app, Verbs* to) {
+void AddStop(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<StopArguments>();
   CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
   AddJobWord(

@@ -217,7 +217,7 @@ int Top(const TopArguments& arguments) {
 
 }  // namespace
 
-void AddTop(CLI::App& app, Verbs* to) {
+void AddTop(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<TopArguments>();
   CLI::App* verb = app.add_subcommand(
       "top", "Who delays whom in a running job: waiting, input, CPU and place of each rank");

@@ -57,7 +57,7 @@ int Trace(const TraceArguments& arguments) {
 
 }  // namespace
 
-void AddTrace(CLI::App& app, Verbs* to) {
+void AddTrace(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<TraceArguments>();
   CLI::App* trace = app.add_subcommand("trace", "One timeline of a run for ui.perfetto.dev and Chrome");
   AddJobWord(trace, &own->job,

@@ -173,19 +173,9 @@ CommandLine::CommandLine() {
   AddRun();
   AddDoctor(app_, &arguments_, &verbs_);
   runs_.push_back(verbs_.back().app);
-  AddExplain(app_, &verbs_);
-  AddPs(app_, &verbs_);
-  AddRuns(app_, &verbs_);
-  AddLogs(app_, &verbs_);
-  AddReport(app_, &verbs_);
-  AddStacks(app_, &verbs_);
-  AddTop(app_, &verbs_);
-  AddStop(app_, &verbs_);
-  AddTrace(app_, &verbs_);
-  AddEnv(app_, &arguments_, &verbs_);
-  AddConfig(app_, &arguments_, &verbs_);
-  AddPlugins(app_, &arguments_, &verbs_);
-  AddBench(app_, &verbs_);
+  for (AddVerb* const add : {AddExplain, AddPs, AddRuns, AddLogs, AddReport, AddStacks, AddTop, AddStop,
+                             AddTrace, AddEnv, AddConfig, AddPlugins, AddBench})
+    add(app_, &arguments_, &verbs_);
   AddCompletion();
   app_.footer(kEpilogue);  // last, because verbs inherit what is there before them
 }

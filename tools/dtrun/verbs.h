@@ -22,24 +22,15 @@ struct Verb {
 };
 using Verbs = std::vector<Verb>;
 
-void AddBench(CLI::App& app, Verbs* to);
+// `job`: the arguments of a job's config, which some verbs have and fill too.
+using AddVerb = void(CLI::App& app, ConfigArguments* job, Verbs* to);
+AddVerb AddBench, AddConfig, AddDoctor, AddEnv, AddExplain, AddLogs, AddPs, AddReport, AddRuns, AddStacks,
+    AddStop, AddTop, AddTrace;
 // For internal use by `bench`, to start the job of each layer: --socket is the session's
 // (tools/bench/program/channel.h).
-void AddBenchLayer(CLI::App& app, ConfigArguments* job, Verbs* to);
-void AddConfig(CLI::App& app, ConfigArguments* job, Verbs* to);
-void AddDoctor(CLI::App& app, ConfigArguments* job, Verbs* to);
-void AddEnv(CLI::App& app, ConfigArguments* job, Verbs* to);
-void AddExplain(CLI::App& app, Verbs* to);
-void AddLogs(CLI::App& app, Verbs* to);
+AddVerb AddBenchLayer;
 // `verify FILE` is no verb of the parser: its arguments are another program's.
-void AddPlugins(CLI::App& app, ConfigArguments* job, Verbs* to);
-void AddPs(CLI::App& app, Verbs* to);
-void AddReport(CLI::App& app, Verbs* to);
-void AddRuns(CLI::App& app, Verbs* to);
-void AddStacks(CLI::App& app, Verbs* to);
-void AddStop(CLI::App& app, Verbs* to);
-void AddTop(CLI::App& app, Verbs* to);
-void AddTrace(CLI::App& app, Verbs* to);
+AddVerb AddPlugins;
 
 int Run(const ConfigArguments& arguments);
 int RunAgent();  // on another host, started by its root

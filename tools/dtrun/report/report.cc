@@ -66,7 +66,7 @@ int Report(const ReportArguments& arguments) {
 
 }  // namespace
 
-void AddReport(CLI::App& app, Verbs* to) {
+void AddReport(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<ReportArguments>();
   CLI::App* report = app.add_subcommand(
       "report", "Write one HTML file about a job: verdict, metrics, ranks, restarts, events, config");
