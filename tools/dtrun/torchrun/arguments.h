@@ -91,13 +91,13 @@ struct Arguments {
 
 // A row of the table of options. The texts are from torch 2.13.
 struct Option {
-  std::string_view name;     // "nproc_per_node": PET_NPROC_PER_NODE in the environment
-  char letter = '\0';        // the short form: 'r'
-  std::string_view metavar;  // empty: a flag
-  bool environment = true;   // whether there is a PET_ variable
-  std::string_view help;
+  std::string_view name = {};     // "nproc_per_node": PET_NPROC_PER_NODE in the environment
+  std::string_view metavar = {};  // empty: a flag
+  std::string_view help = {};
   // Takes the value, or for a flag "" if it is off. Errors state the expected value. Null: help.
   std::function<Status(const std::string& text, Arguments* to)> set = {};
+  char letter = '\0';       // the short form: 'r'
+  bool environment = true;  // whether there is a PET_ variable
 
   bool flag() const { return metavar.empty(); }
   std::string Spelling() const;     // "--nproc-per-node"

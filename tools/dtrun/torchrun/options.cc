@@ -73,57 +73,52 @@ Setter Flag(bool Arguments::*member) {
 
 std::vector<Option> CommonOptions() {
   return {
-      {"help", 'h', "", false, "show this text"},
-      {"nnodes", 0, "N|MIN:MAX", true, "number of nodes (1)", SetNodes},
-      {"nproc_per_node", 0, "N|cpu|gpu|auto", true, "ranks on each node (1)",
-       Text(&Arguments::nproc_per_node)},
-      {"rdzv_backend", 0, "NAME", true, "static or c10d (static)", Text(&Arguments::rdzv_backend)},
-      {"rdzv_endpoint", 0, "HOST[:PORT]", true, "where the nodes meet", Text(&Arguments::rdzv_endpoint)},
-      {"rdzv_id", 0, "ID", true, "name of the job, the same on all nodes (none)", Text(&Arguments::rdzv_id)},
-      {"rdzv_conf", 0, "KEY=VALUE,...", true, "further settings, such as join_timeout=600",
+      {"help", "", "show this text", {}, 'h', false},
+      {"nnodes", "N|MIN:MAX", "number of nodes (1)", SetNodes},
+      {"nproc_per_node", "N|cpu|gpu|auto", "ranks on each node (1)", Text(&Arguments::nproc_per_node)},
+      {"rdzv_backend", "NAME", "static or c10d (static)", Text(&Arguments::rdzv_backend)},
+      {"rdzv_endpoint", "HOST[:PORT]", "where the nodes meet", Text(&Arguments::rdzv_endpoint)},
+      {"rdzv_id", "ID", "name of the job, the same on all nodes (none)", Text(&Arguments::rdzv_id)},
+      {"rdzv_conf", "KEY=VALUE,...", "further settings, such as join_timeout=600",
        Converted(ParseRendezvousConfig, &Arguments::rdzv_conf)},
-      {"standalone", 0, "", true, "this node alone, on a free port", Flag(&Arguments::standalone)},
-      {"max_restarts", 0, "N", true, "restarts of all ranks after a failure (0)",
+      {"standalone", "", "this node alone, on a free port", Flag(&Arguments::standalone)},
+      {"max_restarts", "N", "restarts of all ranks after a failure (0)",
        Integer(&Arguments::max_restarts, 0, INT_MAX)},
-      {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once", CheckInterval},
-      {"start_method", 0, "spawn|fork|forkserver", true, "accepted; ranks are programs of their own",
+      {"monitor_interval", "SECONDS", "accepted; dtrun sees a rank end at once", CheckInterval},
+      {"start_method", "spawn|fork|forkserver", "accepted; ranks are programs of their own",
        Text(&Arguments::start_method)},
-      {"event_log_handler", 0, "NAME", true, "null or console; the run directory has the record",
+      {"event_log_handler", "NAME", "null or console; the run directory has the record",
        Text(&Arguments::event_log_handler)},
-      {"role", 0, "NAME", true, "role of the ranks (default)", Text(&Arguments::role)},
-      {"module", 'm', "", true, "the script is a Python module", Flag(&Arguments::module)},
-      {"no_python", 0, "", true, "the script is a program", Flag(&Arguments::no_python)},
-      {"run_path", 0, "", true, "run the script with runpy.run_path", Flag(&Arguments::run_path)},
-      {"log_dir", 0, "DIR", true, "folder for logs and error files (a new one in TMPDIR)",
-       Text(&Arguments::log_dir)},
-      {"redirects", 'r', "STREAMS", true, "to files instead of the console: 0-3, or RANK:0-3,...",
-       Converted(ParseStreams, &Arguments::redirects)},
-      {"tee", 't', "STREAMS", true, "to files and the console", Converted(ParseStreams, &Arguments::tee)},
-      {"local_ranks_filter", 0, "RANK,...", true, "local ranks that are shown on the console",
+      {"role", "NAME", "role of the ranks (default)", Text(&Arguments::role)},
+      {"module", "", "the script is a Python module", Flag(&Arguments::module), 'm'},
+      {"no_python", "", "the script is a program", Flag(&Arguments::no_python)},
+      {"run_path", "", "run the script with runpy.run_path", Flag(&Arguments::run_path)},
+      {"log_dir", "DIR", "folder for logs and error files (a new one in TMPDIR)", Text(&Arguments::log_dir)},
+      {"redirects", "STREAMS", "to files instead of the console: 0-3, or RANK:0-3,...",
+       Converted(ParseStreams, &Arguments::redirects), 'r'},
+      {"tee", "STREAMS", "to files and the console", Converted(ParseStreams, &Arguments::tee), 't'},
+      {"local_ranks_filter", "RANK,...", "local ranks that are shown on the console",
        Converted(ParseRanks, &Arguments::local_ranks_filter)},
-      {"duplicate_stdout_filters", 0, "TEXT,...", true, "lines of tee'd stdout to copy to a file",
+      {"duplicate_stdout_filters", "TEXT,...", "lines of tee'd stdout to copy to a file",
        Filters(&Arguments::duplicate_stdout_filters)},
-      {"duplicate_stderr_filters", 0, "TEXT,...", true, "lines of tee'd stderr to copy to a file",
+      {"duplicate_stderr_filters", "TEXT,...", "lines of tee'd stderr to copy to a file",
        Filters(&Arguments::duplicate_stderr_filters)},
-      {"log_line_prefix_template", 0, "TEXT", false,
+      {"log_line_prefix_template", "TEXT",
        "before tee'd lines ([${role_name}${local_rank}]:); also ${rank}, ${hostname}",
-       Text(&Arguments::log_line_prefix_template)},
-      {"node_rank", 0, "N", true, "number of this node, for static (0)",
-       Integer(&Arguments::node_rank, 0, INT_MAX)},
-      {"master_addr", 0, "HOST", true, "address of node 0, for static (127.0.0.1)",
-       Text(&Arguments::master_addr)},
-      {"master_port", 0, "PORT", true, "port on node 0, for static (any free one, or 29500)",
+       Text(&Arguments::log_line_prefix_template), '\0', false},
+      {"node_rank", "N", "number of this node, for static (0)", Integer(&Arguments::node_rank, 0, INT_MAX)},
+      {"master_addr", "HOST", "address of node 0, for static (127.0.0.1)", Text(&Arguments::master_addr)},
+      {"master_port", "PORT", "port on node 0, for static (any free one, or 29500)",
        Integer(&Arguments::master_port, 0, 65535)},
-      {"local_addr", 0, "HOST", true, "address that this node publishes", Text(&Arguments::local_addr)},
-      {"logs_specs", 0, "NAME", false, "only default; others are Python plug-ins",
-       Text(&Arguments::logs_specs)},
-      {"numa_binding", 0, "MODE", false, "node, socket, exclusive or core-complex: job.bind",
-       Text(&Arguments::numa_binding)},
-      {"signals_to_handle", 0, "NAME,...", true, "signals that end the job",
-       Text(&Arguments::signals_to_handle)},
-      {"shutdown_timeout", 0, "SECONDS", true, "between the first signal and SIGKILL (30)",
+      {"local_addr", "HOST", "address that this node publishes", Text(&Arguments::local_addr)},
+      {"logs_specs", "NAME", "only default; others are Python plug-ins", Text(&Arguments::logs_specs), '\0',
+       false},
+      {"numa_binding", "MODE", "node, socket, exclusive or core-complex: job.bind",
+       Text(&Arguments::numa_binding), '\0', false},
+      {"signals_to_handle", "NAME,...", "signals that end the job", Text(&Arguments::signals_to_handle)},
+      {"shutdown_timeout", "SECONDS", "between the first signal and SIGKILL (30)",
        Integer(&Arguments::shutdown_timeout, 0, 3600)},
-      {"virtual_local_rank", 0, "", true, "LOCAL_RANK is 0, each rank sees its own GPU only",
+      {"virtual_local_rank", "", "LOCAL_RANK is 0, each rank sees its own GPU only",
        Flag(&Arguments::virtual_local_rank)},
   };
 }
@@ -137,7 +132,7 @@ std::string Forms(const Option& option) {
 }  // namespace
 
 std::string Arguments::PlaceOf(std::string_view name) const {
-  return Given(name) ? OriginOf(name).place : Option{name, '\0', {}, true, {}}.Spelling();
+  return Given(name) ? OriginOf(name).place : Option{.name = name}.Spelling();
 }
 
 std::string Option::Spelling() const {
@@ -156,8 +151,8 @@ const std::vector<Option>& Options(Program program) {
   static const std::vector<Option> kTorchrun = CommonOptions();
   static const std::vector<Option> kLaunch = [] {
     std::vector<Option> options = CommonOptions();
-    options.push_back(
-        {"use_env", 0, "", false, "do not add --local-rank=N after the script", Flag(&Arguments::use_env)});
+    options.push_back({"use_env", "", "do not add --local-rank=N after the script", Flag(&Arguments::use_env),
+                       '\0', false});
     return options;
   }();
   return program == Program::kTorchrun ? kTorchrun : kLaunch;
