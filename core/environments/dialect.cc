@@ -9,32 +9,32 @@
 #include "core/base/text.h"
 
 namespace dtrun::environments {
+namespace {
 
-std::span<const Dialect> Dialects() {
-  static constexpr Dialect kDialects[] = {
-      {"accelerate", "Hugging Face accelerate: torchrun's, and its mixed-precision default", &WriteAccelerate,
-       nullptr},
-      {"azureml", "Azure ML: OMPI_*, AZ_BATCH_*, and the variables of its PyTorch jobs", &WriteAzureMl,
-       &AzureMlPort},
-      {"deepspeed", "DeepSpeed's launcher: env:// and CROSS_*", &WriteDeepSpeed, nullptr},
-      {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts", &WriteGcp, nullptr},
-      {"horovod", "horovodrun: HOROVOD_*", &WriteHorovod, nullptr},
-      {"jax", "JAX: what initialize() finds without arguments", &WriteJax, nullptr},
-      {"kubeflow-v1", "Kubeflow PyTorchJob: PET_*, RANK numbers pods, WORLD_SIZE processes", &WriteKubeflowV1,
-       nullptr},
-      {"kubeflow-v2", "Kubeflow TrainJob: PET_*", &WriteKubeflowV2, nullptr},
-      {"lightning", "PyTorch Lightning, as its TorchElastic environment reads it", &WriteLightning, nullptr},
-      {"mpich", "MPICH's Hydra and PMI, without a server: PMI_RANK, MPI_LOCALRANKID", &WriteMpich, nullptr},
-      {"openmpi", "Open MPI's mpirun, without a server: OMPI_COMM_WORLD_*", &WriteOpenMpi, nullptr},
-      {"slurm", "a task of Slurm's srun: SLURM_PROCID and the like", &WriteSlurm, nullptr},
-      {"spark", "Spark's TorchDistributor: each rank is a task of its own", &WriteSpark, nullptr},
-      {"tf-config", "TensorFlow: TF_CONFIG with chief, worker, ps and evaluator", &WriteTfConfig, nullptr},
-      {"torchrun", "torchrun: env://, GROUP_*, ROLE_* and TORCHELASTIC_*", &WriteTorchrun, nullptr},
-      {"vertex", "Vertex AI: CLUSTER_SPEC and TF_CONFIG of hosts; RANK and WORLD_SIZE number hosts",
-       &WriteVertex, nullptr},
-  };
-  return kDialects;
-}
+constexpr Dialect kDialects[] = {
+    {"accelerate", "Hugging Face accelerate: torchrun's, and its mixed-precision default", WriteAccelerate},
+    {"azureml", "Azure ML: OMPI_*, AZ_BATCH_*, and the variables of its PyTorch jobs", WriteAzureMl,
+     AzureMlPort},
+    {"deepspeed", "DeepSpeed's launcher: env:// and CROSS_*", WriteDeepSpeed},
+    {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts", WriteGcp},
+    {"horovod", "horovodrun: HOROVOD_*", WriteHorovod},
+    {"jax", "JAX: what initialize() finds without arguments", WriteJax},
+    {"kubeflow-v1", "Kubeflow PyTorchJob: PET_*, RANK numbers pods, WORLD_SIZE processes", WriteKubeflowV1},
+    {"kubeflow-v2", "Kubeflow TrainJob: PET_*", WriteKubeflowV2},
+    {"lightning", "PyTorch Lightning, as its TorchElastic environment reads it", WriteLightning},
+    {"mpich", "MPICH's Hydra and PMI, without a server: PMI_RANK, MPI_LOCALRANKID", WriteMpich},
+    {"openmpi", "Open MPI's mpirun, without a server: OMPI_COMM_WORLD_*", WriteOpenMpi},
+    {"slurm", "a task of Slurm's srun: SLURM_PROCID and the like", WriteSlurm},
+    {"spark", "Spark's TorchDistributor: each rank is a task of its own", WriteSpark},
+    {"tf-config", "TensorFlow: TF_CONFIG with chief, worker, ps and evaluator", WriteTfConfig},
+    {"torchrun", "torchrun: env://, GROUP_*, ROLE_* and TORCHELASTIC_*", WriteTorchrun},
+    {"vertex", "Vertex AI: CLUSTER_SPEC and TF_CONFIG of hosts; RANK and WORLD_SIZE number hosts",
+     WriteVertex},
+};
+
+}  // namespace
+
+std::span<const Dialect> Dialects() { return kDialects; }
 
 Result<const Dialect*> FindDialect(std::string_view name) {
   std::vector<std::string> names;

@@ -69,7 +69,7 @@ struct Dialect {
   const char* summary;  // one line
   Writer* write;
   // The built-in port of this dialect's programs; null: none.
-  int (*built_in_port)(int hosts);
+  int (*built_in_port)(int hosts) = nullptr;
 };
 
 std::span<const Dialect> Dialects();

@@ -12,6 +12,30 @@
 namespace dtrun::hosts {
 namespace {
 
+constexpr Platform kPlatforms[] = {
+    {"openmpi", "one process per host of Open MPI's mpirun",
+     "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", ReadOpenMpi},
+    {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",
+     "export it before mpiexec, which passes it on", ReadPmi},
+    {"mpijob", "the launcher pod of Kubeflow's MPIJob", "", ReadMpiJob},
+    {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
+     "write it under environment_variables of the job", ReadAzureMl},
+    {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts",
+     "jobs set no variables: let the container read it from Secret Manager, and export it before it starts "
+     "dtrun",
+     ReadGcp},
+    {"vertex", "Vertex AI: CLUSTER_SPEC", "write it under containerSpec.env of every worker pool",
+     ReadVertex},
+    {"pai", "Alibaba PAI DLC: RANK and WORLD_SIZE number hosts",
+     "write it into the environment variables of the job", ReadPai},
+    {"spark", "a task of Spark's TorchDistributor",
+     "set spark.executorEnv.DTRUN_CLUSTER_KEY, or set it in the function that the task runs", ReadSpark},
+    {"kubeflow", "a pod of Kubeflow's PyTorchJob or TrainJob: PET_*",
+     "give it to every pod from a Secret, by env with valueFrom.secretKeyRef", ReadKubeflow},
+    {"torchrun", "PET_* variables, or one worker per host of torchrun",
+     "export the same value before torchrun on every host: its workers inherit it", ReadTorchrun},
+};
+
 // Variables that only this platform sets; any one of them identifies it.
 struct Sign {
   const char* platform;
@@ -150,32 +174,7 @@ int RendezvousPort(int rank_port) {
   return port == rank_port ? port + 1 : port;
 }
 
-std::span<const Platform> Platforms() {
-  static constexpr Platform kPlatforms[] = {
-      {"openmpi", "one process per host of Open MPI's mpirun",
-       "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", &ReadOpenMpi},
-      {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",
-       "export it before mpiexec, which passes it on", &ReadPmi},
-      {"mpijob", "the launcher pod of Kubeflow's MPIJob", "", &ReadMpiJob},
-      {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
-       "write it under environment_variables of the job", &ReadAzureMl},
-      {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts",
-       "jobs set no variables: let the container read it from Secret Manager, and export it before it starts "
-       "dtrun",
-       &ReadGcp},
-      {"vertex", "Vertex AI: CLUSTER_SPEC", "write it under containerSpec.env of every worker pool",
-       &ReadVertex},
-      {"pai", "Alibaba PAI DLC: RANK and WORLD_SIZE number hosts",
-       "write it into the environment variables of the job", &ReadPai},
-      {"spark", "a task of Spark's TorchDistributor",
-       "set spark.executorEnv.DTRUN_CLUSTER_KEY, or set it in the function that the task runs", &ReadSpark},
-      {"kubeflow", "a pod of Kubeflow's PyTorchJob or TrainJob: PET_*",
-       "give it to every pod from a Secret, by env with valueFrom.secretKeyRef", &ReadKubeflow},
-      {"torchrun", "PET_* variables, or one worker per host of torchrun",
-       "export the same value before torchrun on every host: its workers inherit it", &ReadTorchrun},
-  };
-  return kPlatforms;
-}
+std::span<const Platform> Platforms() { return kPlatforms; }
 
 Result<Allocation> FromEnvironment(const Environment& environment, std::string_view from,
                                    Launchers* launchers) {
