@@ -127,6 +127,8 @@ struct Answer {
   }
 };
 
+using AnswersByHost = std::vector<std::pair<std::string, Answer>>;  // with the hosts' names
+
 // "ok", "warning", "problem"
 const char* LevelName(Level level);
 

@@ -122,7 +122,7 @@ Json LinksToJson(const network::Evidence& evidence) {
   return out;
 }
 
-std::vector<Check> Compare(const std::vector<std::pair<std::string, Answer>>& by_host, double sent_seconds) {
+std::vector<Check> Compare(const AnswersByHost& by_host, double sent_seconds) {
   std::vector<Check> checks;
   if (by_host.size() < 2) return checks;
   double worst = 0;

@@ -39,7 +39,7 @@ struct DoctorReport {
 
 // Differences between hosts: clocks, libraries. `sent_seconds`: when the requests were sent, by the root's
 // clock.
-std::vector<Check> Compare(const std::vector<std::pair<std::string, Answer>>& by_host, double sent_seconds);
+std::vector<Check> Compare(const AnswersByHost& by_host, double sent_seconds);
 
 Level Worst(const DoctorReport& report);
 std::string ToText(const DoctorReport& report);

@@ -15,7 +15,7 @@ namespace {
 std::string MemoryOf(const plugin::LaunchInfo& info) { return FactOf(info.facts, "memory"); }
 
 // "node1: no libnccl.so.2" for the hosts that cannot use it, grouped by reason; empty: none.
-std::string Objections(const std::vector<std::pair<std::string, Answer>>& by_host, std::size_t index) {
+std::string Objections(const AnswersByHost& by_host, std::size_t index) {
   std::vector<std::pair<std::string, std::vector<std::string>>> hosts_of;  // reason -> hosts
   for (const auto& [host, answer] : by_host) {
     const std::string& reason = answer.backends[index].why_not;
@@ -45,8 +45,7 @@ struct Standing {
   std::string kinds = {};  // device kinds, "cuda, rocm"; empty: unknown
 };
 
-Standing StandingOf(const RouteCandidate& candidate, std::size_t index,
-                    const std::vector<std::pair<std::string, Answer>>& by_host) {
+Standing StandingOf(const RouteCandidate& candidate, std::size_t index, const AnswersByHost& by_host) {
   Standing standing{Objections(by_host, index)};
   bool known = false;
   for (const auto& [host, answer] : by_host) {
@@ -116,8 +115,7 @@ bool MovesDeviceMemory(const plugin::LaunchInfo& info) {
 
 bool MovesDeviceMemoryOnly(const plugin::LaunchInfo& info) { return MemoryOf(info) == "device"; }
 
-Result<Routes> ChooseRoutes(const RouteWish& wish,
-                            const std::vector<std::pair<std::string, Answer>>& by_host) {
+Result<Routes> ChooseRoutes(const RouteWish& wish, const AnswersByHost& by_host) {
   const std::vector<RouteCandidate>& candidates = wish.candidates;
   for (const auto& [host, answer] : by_host) {
     if (answer.backends.size() < candidates.size())

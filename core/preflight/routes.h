@@ -42,7 +42,6 @@ struct Routes {
 
 // Chooses for each kind of memory the first candidate that moves it and that all hosts can use. Fails if
 // there is none for host memory, or if a required candidate cannot be used. REQUIRES: an answer.
-Result<Routes> ChooseRoutes(const RouteWish& wish,
-                            const std::vector<std::pair<std::string, Answer>>& by_host);
+Result<Routes> ChooseRoutes(const RouteWish& wish, const AnswersByHost& by_host);
 
 }  // namespace dtrun::preflight

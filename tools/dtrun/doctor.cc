@@ -157,8 +157,7 @@ void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* 
 }
 
 // Whether a host has GPUs visible to ranks, or the config requests a backend for device memory.
-bool MayUseDevices(const Visit& visit,
-                   const std::vector<std::pair<std::string, preflight::Answer>>& by_host) {
+bool MayUseDevices(const Visit& visit, const preflight::AnswersByHost& by_host) {
   if (!visit.wish.falls_back && std::ranges::any_of(visit.wish.candidates, [](const auto& one) {
         return one.expected && !one.unnamed;
       }))
@@ -171,8 +170,7 @@ bool MayUseDevices(const Visit& visit,
 }
 
 // Which backend would carry which memory.
-void AddRoutes(const Visit& visit, const std::vector<std::pair<std::string, preflight::Answer>>& by_host,
-               DoctorReport* report) {
+void AddRoutes(const Visit& visit, const preflight::AnswersByHost& by_host, DoctorReport* report) {
   if (by_host.empty() || visit.wish.candidates.front().name == "none" || !MayUseDevices(visit, by_host))
     return;
   const auto routes = preflight::ChooseRoutes(visit.wish, by_host);
@@ -203,7 +201,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   }
   DoctorReport report;
   report.network = std::move(answers.network);
-  std::vector<std::pair<std::string, preflight::Answer>> by_host;
+  preflight::AnswersByHost by_host;
   for (std::size_t i = 0; i < answers.by_host.size(); ++i) {
     const std::string& name = visit.hosts[answers.hosts[i]];
     report.hosts.push_back({name, answers.by_host[i].checks});

@@ -18,16 +18,27 @@
 namespace dtrun::mpirun {
 namespace {
 
-// One MPI family's variable names for the numbers.
-struct Names {
-  const char *rank, *size, *local_rank, *local_size;
+struct Family {
   pmi::Kind served;
+  const char *rank, *size, *local_rank, *local_size;  // the variables with these numbers
+  const char* framework;                              // as in core/node/rank_contacts.h
+  const char* mpi;                                    // of a program
+  const char* launcher;
+  const char* next;  // where it has started a program of the other family
 };
-constexpr Names kFamilies[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", pmi::Kind::kPmix},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", pmi::Kind::kPmi1},
+constexpr Family kFamilies[] = {
+    {pmi::Kind::kPmix, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI", "Open MPI", "Open MPI's mpirun",
+     "set launcher.options.program to its own mpirun, such as \"mpiexec.hydra\", build it with Open MPI, or "
+     "leave out launcher.name and let dtrun start it"},
+    {pmi::Kind::kPmi1, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MPICH",
+     "MPICH or a relative (Intel MPI, MVAPICH)", "a Hydra (MPICH's or Intel MPI's mpirun)",
+     "set launcher.options.program to Open MPI's mpirun, build it with MPICH, or leave out launcher.name and "
+     "let dtrun start it"},
 };
+
+const Family& Of(pmi::Kind kind) { return kFamilies[kind == pmi::Kind::kPmix ? 0 : 1]; }
+const Family& OtherThan(pmi::Kind kind) { return kFamilies[kind == pmi::Kind::kPmix ? 1 : 0]; }
 
 Result<int> Number(const Lookup& lookup, const char* name) {
   const char* text = lookup(name);
@@ -49,30 +60,10 @@ Status Expect(const char* what, int found, const Lookup& lookup, const char* pla
                            found, what, *number)};
 }
 
-// Same names as in core/node/rank_contacts.h.
-const char* FrameworkOf(pmi::Kind kind) { return kind == pmi::Kind::kPmix ? "Open MPI" : "MPICH"; }
-
-const char* ProgramsMpi(pmi::Kind kind) {
-  return kind == pmi::Kind::kPmix ? "Open MPI" : "MPICH or a relative (Intel MPI, MVAPICH)";
-}
-
-const char* Launcher(pmi::Kind served) {
-  return served == pmi::Kind::kPmix ? "Open MPI's mpirun" : "a Hydra (MPICH's or Intel MPI's mpirun)";
-}
-
-const char* Next(pmi::Kind served) {
-  return served == pmi::Kind::kPmix ? "set launcher.options.program to its own mpirun, such as "
-                                      "\"mpiexec.hydra\", build it with Open MPI, or "
-                                      "leave out launcher.name and let dtrun start it"
-                                    : "set launcher.options.program to Open MPI's mpirun, build it with "
-                                      "MPICH, or leave out launcher.name and "
-                                      "let dtrun start it";
-}
-
 }  // namespace
 
 Result<Identity> ReadIdentity(const Lookup& lookup) {
-  for (const Names& names : kFamilies) {
+  for (const Family& names : kFamilies) {
     if (lookup(names.rank) == nullptr) continue;
     Identity out;
     out.served = names.served;
@@ -141,15 +132,14 @@ Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
   return Error{
       DTRUN_FAILED_PRECONDITION,
       fmt::format("'{}' is linked with {} ({}), but {} has started it: every rank would be rank 0 of 1; {}",
-                  command[0], ProgramsMpi(own), library, Launcher(served), Next(served))};
+                  command[0], Of(own).mpi, library, Of(served).launcher, Of(served).next)};
 }
 
 Loaded LoadedIn(const std::string& maps, pmi::Kind served) {
   const std::vector<std::string> found = node::FrameworksIn(maps);
-  const auto has = [&](pmi::Kind kind) { return std::ranges::count(found, FrameworkOf(kind)) != 0; };
-  if (has(served)) return Loaded::kOwn;
-  return has(served == pmi::Kind::kPmix ? pmi::Kind::kPmi1 : pmi::Kind::kPmix) ? Loaded::kForeign
-                                                                               : Loaded::kNone;
+  const auto has = [&](const Family& one) { return std::ranges::count(found, one.framework) != 0; };
+  if (has(Of(served))) return Loaded::kOwn;
+  return has(OtherThan(served)) ? Loaded::kForeign : Loaded::kNone;
 }
 
 Loaded LoadedBy(pid_t process, pmi::Kind served) {
@@ -160,12 +150,11 @@ Loaded LoadedBy(pid_t process, pmi::Kind served) {
 }
 
 std::string ForeignText(pmi::Kind served) {
-  const pmi::Kind other = served == pmi::Kind::kPmix ? pmi::Kind::kPmi1 : pmi::Kind::kPmix;
   return fmt::format(
       "it has loaded {}, but {} has started it: with that each rank works in a world of one, as rank 0 of 1; "
       "{}; "
       "job.isolated_ranks = \"allow\" if this is intended",
-      ProgramsMpi(other), Launcher(served), Next(served));
+      OtherThan(served).mpi, Of(served).launcher, Of(served).next);
 }
 
 }  // namespace dtrun::mpirun
