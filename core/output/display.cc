@@ -179,6 +179,10 @@ void SetColours(std::string_view sequence, std::string* open) {
   if (!only_resets && sequence.size() <= kMost) open->append(sequence);
 }
 
+constexpr std::string_view kCutMark = " …";
+// Text is dropped in batches of this size, so that a line costs one copy and no move.
+constexpr std::size_t kSlack = 4 * Tail::kBytes;
+
 }  // namespace
 
 std::size_t CutPoint(std::string_view text, std::size_t limit) {
@@ -276,14 +280,6 @@ bool Blank(std::string_view text) {
   }
   return true;
 }
-
-namespace {
-
-constexpr std::string_view kCutMark = " …";
-// Text is dropped in batches of this size, so that a line costs one copy and no move.
-constexpr std::size_t kSlack = 4 * Tail::kBytes;
-
-}  // namespace
 
 void Tail::Append(std::string_view line) {
   if (line.size() > kLineBytes) {

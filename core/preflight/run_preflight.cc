@@ -74,13 +74,8 @@ std::string FactOf(const Facts& facts, std::string_view key) {
 }
 
 const char* LevelName(Level level) {
-  switch (level) {
-    case Level::kNotHere: return "not here";
-    case Level::kOk: return "ok";
-    case Level::kWarning: return "warning";
-    case Level::kProblem: break;
-  }
-  return "problem";
+  constexpr const char* kNames[] = {"not here", "ok", "warning", "problem"};
+  return kNames[static_cast<int>(level)];
 }
 
 }  // namespace dtrun::preflight

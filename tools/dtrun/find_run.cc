@@ -103,6 +103,28 @@ bool IsNamed(const job::RegisteredRun& run, const std::string& word) {
   return run.job == word || run.folder == word || run.folder.string().ends_with("/" + word);
 }
 
+Result<fs::path> Search(const std::string& word, Needs needs) {
+  std::error_code none;
+  const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();
+  if (word.empty() || word == "latest") return FindLatest(runs, needs);
+  // A folder of the job's name, for example of its sources, may hold no run.
+  const bool is_path = word.find('/') != std::string::npos;
+  if (fs::is_directory(word, none)) {
+    if (const auto newest = NewestRunIn(word)) return *newest;
+    if (is_path || IsRun(word)) return fs::path(word);
+  }
+  if (const auto named = RunNamed(word)) return *named;
+  if (fs::is_directory(word, none)) return fs::path(word);
+  std::vector<std::string> names;
+  for (const job::RegisteredRun& run : runs) names.push_back(run.job);
+  const auto nearest = Nearest(word, names);
+  return Error{
+      DTRUN_NOT_FOUND,
+      fmt::format("there is no job '{0}': neither a folder '{0}' here nor a run of that name{1}; 'dtrun ps "
+                  "--all' lists the jobs of this user on this host",
+                  word, nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")};
+}
+
 }  // namespace
 
 bool IsRun(const fs::path& folder) {
@@ -167,32 +189,6 @@ std::optional<fs::path> RunNamed(const std::string& word) {
   const auto past = std::ranges::find_if(runs, named);
   return past == runs.end() ? std::nullopt : std::optional(past->folder);
 }
-
-namespace {
-
-Result<fs::path> Search(const std::string& word, Needs needs) {
-  std::error_code none;
-  const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();
-  if (word.empty() || word == "latest") return FindLatest(runs, needs);
-  // A folder of the job's name, for example of its sources, may hold no run.
-  const bool is_path = word.find('/') != std::string::npos;
-  if (fs::is_directory(word, none)) {
-    if (const auto newest = NewestRunIn(word)) return *newest;
-    if (is_path || IsRun(word)) return fs::path(word);
-  }
-  if (const auto named = RunNamed(word)) return *named;
-  if (fs::is_directory(word, none)) return fs::path(word);
-  std::vector<std::string> names;
-  for (const job::RegisteredRun& run : runs) names.push_back(run.job);
-  const auto nearest = Nearest(word, names);
-  return Error{
-      DTRUN_NOT_FOUND,
-      fmt::format("there is no job '{0}': neither a folder '{0}' here nor a run of that name{1}; 'dtrun ps "
-                  "--all' lists the jobs of this user on this host",
-                  word, nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")};
-}
-
-}  // namespace
 
 Result<fs::path> FindRun(const std::string& word, Needs needs) {
   Result<fs::path> found = Search(word, needs);

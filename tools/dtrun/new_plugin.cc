@@ -162,6 +162,23 @@ Status CheckName(const std::string& name, plugin::Kind kind) {
                            WithoutPlugin(name))};
 }
 
+// What the host refuses before it loads the file: its places may be written by others, or it is cut. What is
+// no plugin's name, dtrun-conformance tells.
+Status CheckFile(const std::string& file) {
+  std::error_code failure;
+  const fs::path path = fs::absolute(file, failure).lexically_normal();
+  const auto named = plugin::ParseFileName(path.filename().string());
+  if (failure || !named) return {};
+  if (const auto found = plugin::Find(named->first, path.string(), {}); !found) return found.error();
+  const auto opened = plugin::OpenedFile::Open(path);
+  if (!opened) return opened.error();
+  const auto elf = plugin::ReadElf(*opened);
+  if (elf) return {};
+  Error error = elf.error();
+  error.text = fmt::format("'{}': {}", path.string(), error.text);
+  return error;
+}
+
 }  // namespace
 
 int NewPlugin(const NewPluginArguments& arguments) {
@@ -201,27 +218,6 @@ int NewPlugin(const NewPluginArguments& arguments) {
               folder, source->folder);
   return 0;
 }
-
-namespace {
-
-// What the host refuses before it loads the file: its places may be written by others, or it is cut. What is
-// no plugin's name, dtrun-conformance tells.
-Status CheckFile(const std::string& file) {
-  std::error_code failure;
-  const fs::path path = fs::absolute(file, failure).lexically_normal();
-  const auto named = plugin::ParseFileName(path.filename().string());
-  if (failure || !named) return {};
-  if (const auto found = plugin::Find(named->first, path.string(), {}); !found) return found.error();
-  const auto opened = plugin::OpenedFile::Open(path);
-  if (!opened) return opened.error();
-  const auto elf = plugin::ReadElf(*opened);
-  if (elf) return {};
-  Error error = elf.error();
-  error.text = fmt::format("'{}': {}", path.string(), error.text);
-  return error;
-}
-
-}  // namespace
 
 int VerifyPlugin(const std::string& file, const std::vector<std::string>& arguments) {
   const fs::path sdk = SdkWith("bin/dtrun-conformance");

@@ -79,42 +79,6 @@ Result<plugin::LaunchInfo> LaunchWith(const Result<spec::JobSpec>& options, plug
   return probe.Launch(options->backend_options.front().Snapshot(), 1, 1);
 }
 
-}  // namespace
-
-std::string ShownName(const plugin::File& file) {
-  std::string name = file.name;
-  if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
-  return name;
-}
-
-std::string_view WithoutPlugin(std::string_view name) {
-  if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
-  if (name == "auto")
-    return "no plugin: the first of nccl, ucx and gloo that all hosts can use; 'dtrun doctor' shows which";
-  return {};
-}
-
-Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
-                                     plugin::Probe& probe) {
-  if (file.kind == plugin::Kind::kBackend)
-    return LaunchWith(launch::DefaultsOf(file, arguments.plugin_dirs), probe);
-  if (file.kind == plugin::Kind::kDevice) return probe.Devices();
-  return plugin::LaunchInfo{};
-}
-
-Json IdentityOf(const plugin::File& file, const plugin::Description& description) {
-  return {{"kind", plugin::KindText(file.kind)},
-          {"name", ShownName(file)},
-          {"version", description.version},
-          {"vendor", description.vendor},
-          {"license", description.license},
-          {"summary", description.summary},
-          {"abi", description.abi},
-          {"path", file.path.string()}};
-}
-
-namespace {
-
 Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
                  const std::vector<plugin::Folder>& folders) {
   Row row{found, "-", "-", "ok", "", ""};
@@ -164,6 +128,38 @@ std::string TableOf(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+std::string ShownName(const plugin::File& file) {
+  std::string name = file.name;
+  if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+std::string_view WithoutPlugin(std::string_view name) {
+  if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
+  if (name == "auto")
+    return "no plugin: the first of nccl, ucx and gloo that all hosts can use; 'dtrun doctor' shows which";
+  return {};
+}
+
+Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
+                                     plugin::Probe& probe) {
+  if (file.kind == plugin::Kind::kBackend)
+    return LaunchWith(launch::DefaultsOf(file, arguments.plugin_dirs), probe);
+  if (file.kind == plugin::Kind::kDevice) return probe.Devices();
+  return plugin::LaunchInfo{};
+}
+
+Json IdentityOf(const plugin::File& file, const plugin::Description& description) {
+  return {{"kind", plugin::KindText(file.kind)},
+          {"name", ShownName(file)},
+          {"version", description.version},
+          {"vendor", description.vendor},
+          {"license", description.license},
+          {"summary", description.summary},
+          {"abi", description.abi},
+          {"path", file.path.string()}};
+}
 
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
   const auto folders = FoldersOf(arguments);

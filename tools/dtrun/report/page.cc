@@ -172,8 +172,7 @@ class Writer {
 
   // ---- metrics
 
-  Chart ChartOf(const std::string& title, const std::map<int, std::vector<Sample>>& ranks,
-                bool by_step) const {
+  Chart ChartOf(const std::string& title, const SamplesOfRanks& ranks, bool by_step) const {
     Chart chart{title, by_step ? "step" : unit_.name, {}};
     for (const auto& [rank, samples] : ranks) {
       Line line{rank < 0 ? "job" : fmt::format("rank {}", rank), {}};
@@ -212,8 +211,8 @@ class Writer {
   // ---- ranks
 
   // Cores in use between two samples of processor time, which begins anew after a restart.
-  static std::map<int, std::vector<Sample>> Cores(const std::map<int, std::vector<Sample>>& totals) {
-    std::map<int, std::vector<Sample>> cores;
+  static SamplesOfRanks Cores(const SamplesOfRanks& totals) {
+    SamplesOfRanks cores;
     for (const auto& [rank, samples] : totals) {
       for (std::size_t i = 1; i < samples.size(); ++i) {
         const double seconds = samples[i].time - samples[i - 1].time,
@@ -223,15 +222,15 @@ class Writer {
     }
     return cores;
   }
-  static std::map<int, std::vector<Sample>> MiB(std::map<int, std::vector<Sample>> ranks) {
+  static SamplesOfRanks MiB(SamplesOfRanks ranks) {
     for (auto& [rank, samples] : ranks) {
       for (Sample& sample : samples) sample.value /= 1 << 20;
     }
     return ranks;
   }
 
-  const std::map<int, std::vector<Sample>>& Of(const char* name) const {
-    static const std::map<int, std::vector<Sample>> none;
+  const SamplesOfRanks& Of(const char* name) const {
+    static const SamplesOfRanks none;
     const auto found = records_.metrics.find(name);
     return found == records_.metrics.end() ? none : found->second;
   }

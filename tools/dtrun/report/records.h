@@ -20,8 +20,8 @@ struct Sample {
   double value = 0;
   std::optional<double> step;
 };
-// By name, then rank; rank -1 is the job.
-using Series = std::map<std::string, std::map<int, std::vector<Sample>>>;
+using SamplesOfRanks = std::map<int, std::vector<Sample>>;  // rank -1 is the job
+using Series = std::map<std::string, SamplesOfRanks>;       // by name
 
 struct RunRecords {
   std::filesystem::path folder;

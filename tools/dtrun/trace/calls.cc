@@ -31,6 +31,9 @@ struct Arrivals {
   std::int64_t at = 0;
 };
 
+// By communicator: rows, and when each is free.
+using Lanes = std::map<int, std::vector<std::pair<Row, std::int64_t>>>;
+
 std::int64_t TimeOf(const RankProcess& process, const Clocks& clocks, std::int64_t monotonic) {
   return clocks.AtRoot(process.host, process.session.realtime + (monotonic - process.session.monotonic));
 }
@@ -73,8 +76,7 @@ class Calls {
     for (const TraceRecord& call : process.session.calls) calls.push_back(&call);
     std::ranges::stable_sort(calls, {}, &TraceRecord::start);
     std::map<std::uint32_t, Row> threads;
-    std::map<int, std::vector<std::pair<Row, std::int64_t>>>
-        lanes;  // by communicator: rows, and when each is free
+    Lanes lanes;
     for (const TraceRecord* const call : calls) {
       const auto [thread, fresh] = threads.try_emplace(call->thread);
       if (fresh) thread->second = NewThread(process, call->thread);
@@ -128,7 +130,7 @@ class Calls {
   // The first row of the communicator that is free, so that operations in flight at the same time do not
   // overlap.
   Row LaneFor(const RankProcess& process, int communicator, const std::string& name, std::int64_t start,
-              std::int64_t end, std::map<int, std::vector<std::pair<Row, std::int64_t>>>* lanes) {
+              std::int64_t end, Lanes* lanes) {
     auto& rows = (*lanes)[communicator];
     auto free = std::ranges::find_if(rows, [start](const auto& lane) { return lane.second <= start; });
     if (free == rows.end()) {
