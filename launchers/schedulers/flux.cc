@@ -26,14 +26,10 @@ std::string OutputOf(std::vector<std::string> words) {
   if (words.front().empty()) fail("does not start: it is in no absolute folder of PATH");
   helpers::Answer answer =
       helpers::Ask({.command = std::move(words), .patience = kPatience, .most = kMostOutput});
-  switch (answer.end) {
-    case helpers::End::kNotStarted:
-      fail(std::string("does not start: ") + std::strerror(answer.status));
-      break;
-    case helpers::End::kTooMuch: fail("printed more than 4 MiB"); break;
-    case helpers::End::kTooLate: fail("gave no answer in 5s"); break;
-    case helpers::End::kEnded: break;
-  }
+  using helpers::End;
+  if (answer.end == End::kNotStarted) fail(std::string("does not start: ") + std::strerror(answer.status));
+  if (answer.end == End::kTooMuch) fail("printed more than 4 MiB");
+  if (answer.end == End::kTooLate) fail("gave no answer in 5s");
   if (!answer.succeeded()) fail("failed");
   return std::move(answer.text);
 }

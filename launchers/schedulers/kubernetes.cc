@@ -21,7 +21,7 @@ std::string FullName(const std::string& name) {
   if (::access(kFile, F_OK) != 0) return name;
   for (const std::string& line : LinesOf(ReadFile(kFile))) {
     for (const std::string& word : WordsOf(line.substr(0, line.find('#')))) {
-      if (word.size() > name.size() && word.compare(0, name.size() + 1, name + ".") == 0) return word;
+      if (word.starts_with(name + ".")) return word;
     }
   }
   return name;
@@ -54,8 +54,7 @@ class Kubernetes final : public sdk::Launcher {
     if (const auto address = reading.Find("MASTER_ADDR")) return *address;
     const std::string name = reading.Text("HOSTNAME");
     const std::string ending = "-" + std::to_string(index);
-    const bool fits =
-        name.size() > ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+    const bool fits = name.size() > ending.size() && name.ends_with(ending);
     if (!name.empty() && (!fits || !IsHostName(name))) {
       reading.Fail("HOSTNAME says " + name +
                    ", which does not end with the index of the pod, JOB_COMPLETION_INDEX=" +

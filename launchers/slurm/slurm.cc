@@ -239,16 +239,14 @@ class Slurm final : public sdk::Launcher {
         sdk::Process process = job.ProcessFor(index, local);
         process.env = shared;
         const std::string rank = std::to_string(process.rank), place = std::to_string(local);
-        for (const auto& [name, value] : Variables{{"SLURM_PROCID", rank},
-                                                   {"SLURM_LOCALID", place},
-                                                   {"SLURM_GTIDS", ranks},
-                                                   {"SLURM_NODEID", std::to_string(index)},
-                                                   {"RANK", rank},
-                                                   {"LOCAL_RANK", place},
-                                                   {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
-                                                   {"NODE_RANK", std::to_string(index)}}) {
-          process.env.emplace_back(name, value);
-        }
+        process.env.insert(process.env.end(), {{"SLURM_PROCID", rank},
+                                               {"SLURM_LOCALID", place},
+                                               {"SLURM_GTIDS", ranks},
+                                               {"SLURM_NODEID", std::to_string(index)},
+                                               {"RANK", rank},
+                                               {"LOCAL_RANK", place},
+                                               {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
+                                               {"NODE_RANK", std::to_string(index)}});
         sink.Add(process);
       }
     }

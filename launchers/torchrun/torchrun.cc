@@ -47,7 +47,7 @@ std::string Substitute(std::string_view text, const std::string& local_rank) {
       const char after = text.size() > next.size() ? text[next.size()] : ' ';
       const bool longer =
           after == '_' || (static_cast<unsigned char>(after) < 128 && std::isalnum(after) != 0);
-      if (text.substr(0, next.size()) != next || (whole_name && longer)) return false;
+      if (!text.starts_with(next) || (whole_name && longer)) return false;
       text.remove_prefix(next.size());
       return true;
     };
@@ -137,15 +137,12 @@ class Torchrun final : public dtrun::sdk::Launcher {
   }
 
   std::string ErrorFile(const Job& job, const dtrun::sdk::Process& process) const {
-    switch (error_files_) {
-      case ErrorFiles::kNone: return "";
-      case ErrorFiles::kAttempt:
-        return job.run_dir() + "/attempt_" + job.generation() + "/" +
-               (process.host_index == 0 ? "" : "node_" + std::to_string(process.host_index) + "/") +
-               std::to_string(process.local_rank) + "/error.json";
-      case ErrorFiles::kRank: break;
-    }
-    return job.run_dir() + "/rank-" + std::to_string(process.rank) + ".error.json";
+    if (error_files_ == ErrorFiles::kNone) return "";
+    if (error_files_ == ErrorFiles::kRank)
+      return job.run_dir() + "/rank-" + std::to_string(process.rank) + ".error.json";
+    return job.run_dir() + "/attempt_" + job.generation() + "/" +
+           (process.host_index == 0 ? "" : "node_" + std::to_string(process.host_index) + "/") +
+           std::to_string(process.local_rank) + "/error.json";
   }
 
   // The local_rank-th of the devices that are visible here.
@@ -170,7 +167,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
   static std::string Interpreter(const Job& job) {
     const auto chosen = job.Inherited("PYTHON_EXEC");
     if (!chosen) return "python3";
-    const bool path = chosen->rfind("/", 0) == 0;
+    const bool path = chosen->starts_with('/');
     if (chosen->empty() || (path && ::access(chosen->c_str(), X_OK) != 0)) {
       throw Failure(
           DTRUN_INVALID_ARGUMENT,

@@ -68,11 +68,6 @@ Build, check that dtrun loads it, verify that it keeps the rules of the ABI, and
     {run}
 )";
 
-void ReplaceAll(std::string* text, std::string_view old, std::string_view by) {
-  for (std::size_t at = text->find(old); at != text->npos; at = text->find(old, at + by.size()))
-    text->replace(at, old.size(), by);
-}
-
 // The folder in which the SDK has `part`: this installation, or that of the dtrun-conformance of PATH. Empty:
 // none.
 fs::path SdkWith(std::string_view part) {

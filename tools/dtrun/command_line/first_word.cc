@@ -147,6 +147,11 @@ std::optional<std::string> VerbLike(const std::string& word, const Words& verbs)
   return std::nullopt;
 }
 
+void ReplaceAll(std::string* text, std::string_view old, std::string_view by) {
+  for (std::size_t at = text->find(old); at != text->npos; at = text->find(old, at + by.size()))
+    text->replace(at, old.size(), by);
+}
+
 std::string Quoted(const Words& words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";

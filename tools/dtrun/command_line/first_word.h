@@ -52,6 +52,8 @@ std::optional<std::string> WithVariables(Words own, const Words& command);
 // The member of `verbs` that other tools call `word`.
 std::optional<std::string> VerbLike(const std::string& word, const Words& verbs);
 
+void ReplaceAll(std::string* text, std::string_view old, std::string_view by);
+
 // The words quoted for a shell.
 std::string Quoted(const Words& words);
 

@@ -91,16 +91,12 @@ std::string OfSlurm(std::string_view time) {
 std::string Filled(std::string_view text, const std::string& value) {
   constexpr std::int64_t kMiB = 1 << 20;
   std::string filled(text);
-  const auto replace = [&](std::string_view placeholder, const std::string& by) {
-    for (std::size_t at = 0; (at = filled.find(placeholder, at)) != filled.npos; at += by.size())
-      filled.replace(at, placeholder.size(), by);
-  };
   const auto number = NumberOf<int>(value);
-  replace("{list}", ListOf(value));
-  replace("{s}", IsDigits(value) ? value + "s" : value);
-  replace("{MiB}", number ? std::to_string(*number * kMiB) : "BYTES");
-  if (filled.find("{time}") != filled.npos) replace("{time}", OfSlurm(value));
-  replace("{}", value);
+  ReplaceAll(&filled, "{list}", ListOf(value));
+  ReplaceAll(&filled, "{s}", IsDigits(value) ? value + "s" : value);
+  ReplaceAll(&filled, "{MiB}", number ? std::to_string(*number * kMiB) : "BYTES");
+  ReplaceAll(&filled, "{time}", OfSlurm(value));
+  ReplaceAll(&filled, "{}", value);
   return filled;
 }
 

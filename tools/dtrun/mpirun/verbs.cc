@@ -39,6 +39,7 @@
 #include "core/process/rank_fifo.h"
 #include "core/process/runtime_dir.h"
 #include "core/store/connection.h"
+#include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/mpirun/identity.h"
 
 namespace dtrun::mpirun {
@@ -203,13 +204,6 @@ int Become(const Words& command) {
   return Complain(process::ExplainExec(command[0], *file, std::filesystem::current_path(failure), number));
 }
 
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 // Puts Open MPI's segments where they are removed with the job's own folder after any kill. In /dev/shm
 // itself they would remain if mpirun is killed.
 Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
@@ -246,7 +240,7 @@ int Rank(Words words) {
     ::unsetenv(name);
   for (const auto& [name, value] : *variables) {
     ::setenv(name.c_str(), value.c_str(), 1);
-    for (std::string& word : words) word = Replaced(std::move(word), "${" + name + "}", value);
+    for (std::string& word : words) cli::ReplaceAll(&word, "${" + name + "}", value);
   }
   if (!own_outputs) return Become(words);
   const Result<UniqueFd> agent = process::OpenEndFifo(socket, identity->local_rank);
