@@ -164,36 +164,29 @@ bool LacksRecords(const verdict::Story& events, const Json& verdict) {
 
 // What the plan and the files beside it tell. Adds what cannot be read to story->unread.
 void ReadChoices(const fs::path& folder, Records files, RunStory* story) {
-  const auto read = [&](const fs::path& file, Json* to) {
-    Result<Json> json = ReadJson(file);
-    if (json) *to = *std::move(json);
-    if (!json) story->unread.push_back(Unread(json.error()));
-    return json.ok();
+  const auto take = [story](auto read, auto* to) {
+    if (read) *to = *std::move(read);
+    if (!read) story->unread.push_back(Unread(read.error()));
+    return read.ok();
   };
   // A later generation has its own plan if something changed.
   const fs::path latest = LogFolder(folder) / "plan.json";
   const fs::path plan = IsThere(latest) ? latest : folder / "plan.json";
-  if (!read(plan, &files.plan)) return;
+  if (!take(ReadJson(plan), &files.plan)) return;
   for (const char* const key : {"processes", "hosts"}) {
     if (IsListOfObjects(files.plan, key)) continue;
     const Error error = NotOurs(plan, fmt::format("\"{}\" is not a list of objects", key));
     return story->unread.push_back(error.text);
   }
-  const bool configured = read(folder / "config.json", &files.config);
-  if (Json network; IsThere(folder / "network.json") && read(folder / "network.json", &network))
-    files.network = std::move(network);
+  const bool configured = take(ReadJson(folder / "config.json"), &files.config);
+  if (IsThere(folder / "network.json")) take(ReadJson(folder / "network.json"), &files.network);
   story->job = Printable(TextAt(files.plan, "/job"));
   if (configured) story->choices = ChoicesOf(files);
   story->gpus = ReadGpus(files.plan);
-  if (IsThere(folder / "network.txt")) {
-    auto network = ReadWholeForeignFile(folder / "network.txt", kMostOfAFile);
-    if (network) story->network = *std::move(network);
-    if (!network) story->unread.push_back(Unread(network.error()));
-  }
+  if (IsThere(folder / "network.txt"))
+    take(ReadWholeForeignFile(folder / "network.txt", kMostOfAFile), &story->network);
   const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
-  auto findings = FindingsOf(folder, files.plan, interrupted);
-  if (findings) story->findings = *std::move(findings);
-  if (!findings) story->unread.push_back(Unread(findings.error()));
+  take(FindingsOf(folder, files.plan, interrupted), &story->findings);
 }
 
 Result<RunStory> ReadRecords(const fs::path& folder) {

@@ -123,8 +123,10 @@ std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& argument
   return std::nullopt;
 }
 
-int Complain(const Error& error) {
-  PrintMessage("dtrun: {}\n", error.text);
+int Complain(const Error& error) { return Complain(error.text); }
+
+int Complain(const std::string& text) {
+  PrintMessage("dtrun: {}\n", text);
   return kUserError;
 }
 

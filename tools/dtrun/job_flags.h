@@ -40,5 +40,6 @@ std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& argument
 int PrintProblems(const std::vector<spec::Problem>& problems);
 // The same for a user error.
 int Complain(const Error& error);
+int Complain(const std::string& text);
 
 }  // namespace dtrun::cli

@@ -186,9 +186,9 @@ int NewPlugin(const NewPluginArguments& arguments) {
   });
   if (source == std::end(kSources)) {
     return Complain(
-        Error{DTRUN_INVALID_ARGUMENT, fmt::format("--language {}: there is no template in it; write "
-                                                  "--language c, --language c++ or --language rust",
-                                                  arguments.language)});
+        fmt::format("--language {}: there is no template in it; write --language c, --language c++ or "
+                    "--language rust",
+                    arguments.language));
   }
   const fs::path sdk = SdkWith(fmt::format("share/dtrun/examples/{}", source->folder));
   if (sdk.empty()) return Complain(WithoutSdk("the SDK's examples are"));

@@ -98,20 +98,16 @@ int InitConfig(const InitArguments& arguments) {
   const auto chosen = std::ranges::find(*templates, arguments.name, &Template::name);
   if (chosen == templates->end()) return Complain(Unknown(arguments.name, *templates));
   if (std::ranges::find(*templates, arguments.file, &Template::name) != templates->end()) {
-    return Complain(Error{DTRUN_INVALID_ARGUMENT,
-                          fmt::format("'{0}' is a template; dtrun config init --template {0} writes it to "
-                                      "job.toml",
-                                      arguments.file)});
+    return Complain(fmt::format("'{0}' is a template; dtrun config init --template {0} writes it to job.toml",
+                                arguments.file));
   }
   if (arguments.file.empty()) {
-    return Complain(
-        Error{DTRUN_INVALID_ARGUMENT, "the config's name is empty; write job.toml, or leave it out"});
+    return Complain("the config's name is empty; write job.toml, or leave it out");
   }
   if (arguments.file != "-" && fs::path(arguments.file).extension() != ".toml") {
     return Complain(
-        Error{DTRUN_INVALID_ARGUMENT,
-              fmt::format("'{}': a config's name ends in .toml, so that `dtrun FILE` knows it; write {}",
-                          arguments.file, fs::path(arguments.file).replace_extension(".toml").string())});
+        fmt::format("'{}': a config's name ends in .toml, so that `dtrun FILE` knows it; write {}",
+                    arguments.file, fs::path(arguments.file).replace_extension(".toml").string()));
   }
   if (arguments.file == "-") {
     WriteOutput(chosen->text);
