@@ -75,6 +75,32 @@ fs::path TempFolder() {
   return named == nullptr || *named == '\0' ? "/tmp" : named;
 }
 
+// The newest run started from the current folder, wherever its records are: runs/JOB/latest, a folder of
+// `dtrun torchrun --log-dir` here, and runs kept elsewhere: by `dtrun torchrun` in the temporary folder, or
+// in the user's state folder because this one was not writable. Temporary folders are shared, so only this
+// user's own folders count there. Unset: there is none.
+std::optional<fs::path> LatestRun() {
+  std::error_code gone;
+  const fs::path folder = fs::current_path(gone);
+  std::vector<FoundRun> here, elsewhere;
+  ForEachIn(folder / "runs", [&](const fs::path& job) { AddRun(job / "latest", &here); });
+  ForEachIn(folder, [&](const fs::path& logs) {
+    if (logs.filename() != "runs") AddRunsOf(logs, &here);
+  });
+  ForEachIn(TempFolder(), [&](const fs::path& logs) {
+    if (logs.filename().string().starts_with("torchelastic_")) AddRunsOf(logs, &elsewhere);
+  });
+  const fs::path state = fs::path(job::RunDir::PatternElsewhere()).parent_path().parent_path();
+  if (!state.empty()) ForEachIn(state, [&](const fs::path& job) { AddRunsOf(job, &elsewhere); });
+  const auto newer = [](const FoundRun& a, const FoundRun& b) { return a.time > b.time; };
+  std::ranges::sort(elsewhere, newer);
+  const auto ours =
+      std::ranges::find_if(elsewhere, [&](const FoundRun& run) { return StartedIn(folder, run.folder); });
+  if (ours != elsewhere.end()) here.push_back(*ours);
+  const auto newest = std::ranges::min_element(here, newer);
+  return newest == here.end() ? std::nullopt : std::optional(newest->folder);
+}
+
 Result<fs::path> FindLatest(const std::vector<job::RegisteredRun>& runs, Needs needs) {
   const std::optional<fs::path> here = LatestRun();
   if (here && (needs != Needs::kLiveRun || job::IsLive(*here) != std::optional(false))) return *here;
@@ -143,28 +169,6 @@ std::optional<fs::path> NewestRunIn(const fs::path& folder) {
   if (found.empty()) AddRunsOf(folder, &found);
   const auto newest = std::ranges::max_element(found, {}, &FoundRun::time);
   return newest == found.end() ? std::nullopt : std::optional(newest->folder);
-}
-
-std::optional<fs::path> LatestRun() {
-  std::error_code gone;
-  const fs::path folder = fs::current_path(gone);
-  std::vector<FoundRun> here, elsewhere;
-  ForEachIn(folder / "runs", [&](const fs::path& job) { AddRun(job / "latest", &here); });
-  ForEachIn(folder, [&](const fs::path& logs) {
-    if (logs.filename() != "runs") AddRunsOf(logs, &here);
-  });
-  ForEachIn(TempFolder(), [&](const fs::path& logs) {
-    if (logs.filename().string().starts_with("torchelastic_")) AddRunsOf(logs, &elsewhere);
-  });
-  const fs::path state = fs::path(job::RunDir::PatternElsewhere()).parent_path().parent_path();
-  if (!state.empty()) ForEachIn(state, [&](const fs::path& job) { AddRunsOf(job, &elsewhere); });
-  const auto newer = [](const FoundRun& a, const FoundRun& b) { return a.time > b.time; };
-  std::ranges::sort(elsewhere, newer);
-  const auto ours =
-      std::ranges::find_if(elsewhere, [&](const FoundRun& run) { return StartedIn(folder, run.folder); });
-  if (ours != elsewhere.end()) here.push_back(*ours);
-  const auto newest = std::ranges::min_element(here, newer);
-  return newest == here.end() ? std::nullopt : std::optional(newest->folder);
 }
 
 std::vector<fs::path> RunsBelow(const fs::path& folder) {

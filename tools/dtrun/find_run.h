@@ -14,12 +14,6 @@
 
 namespace dtrun::cli {
 
-// The newest run started from the current folder, wherever its records are: runs/JOB/latest, a folder of
-// `dtrun torchrun --log-dir` here, and runs kept elsewhere: by `dtrun torchrun` in the temporary folder, or
-// in the user's state folder because this one was not writable. Temporary folders are shared, so only this
-// user's own folders count there. Unset: there is none.
-std::optional<std::filesystem::path> LatestRun();
-
 // "runs", "runs/JOB" or another folder above runs: the newest run in it. Unset: it contains none, or is
 // itself a run.
 std::optional<std::filesystem::path> NewestRunIn(const std::filesystem::path& folder);

@@ -31,6 +31,12 @@ std::filesystem::path AttemptOf(const std::filesystem::path& folder) {
   return folder.parent_path() / ("attempt_" + name.substr(kGeneration.size()));
 }
 
+// A rank's folder within its attempt: LOCAL_RANK, or node_N/LOCAL_RANK on nodes other than the first.
+std::string FolderOf(const Seat& seat) {
+  return seat.node == 0 ? std::to_string(seat.local_rank)
+                        : fmt::format("node_{}/{}", seat.node, seat.local_rank);
+}
+
 constexpr std::size_t kWidest = 60;
 constexpr char kNoTraceback[] =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
@@ -145,12 +151,6 @@ output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path&
   };
   return {route(kStdout, "stdout", arguments.duplicate_stdout_filters),
           route(kStderr, "stderr", arguments.duplicate_stderr_filters)};
-}
-
-std::filesystem::path FolderOf(const Seat& seat) {
-  const std::string own = std::to_string(seat.local_rank);
-  return seat.node == 0 ? std::filesystem::path(own)
-                        : std::filesystem::path(fmt::format("node_{}", seat.node)) / own;
 }
 
 Result<output::Routes> RouteRank(const Arguments& arguments, bool keeps_logs,

@@ -29,9 +29,6 @@ struct Seat {
 output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path& attempt, int rank,
                         const Seat& seat);
 
-// A rank's folder within its attempt: LOCAL_RANK, or node_N/LOCAL_RANK on nodes other than the first.
-std::filesystem::path FolderOf(const Seat& seat);
-
 // Creates the rank's folder in attempt_N of the run, where N is its generation, and routes the rank there.
 // `logs`: the folder of that generation.
 Result<output::Routes> RouteRank(const Arguments& arguments, bool keeps_logs,
