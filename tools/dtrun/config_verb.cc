@@ -36,10 +36,6 @@ launch::Preparation LoadWithoutCommand(ConfigArguments arguments) {
   return Load(arguments);
 }
 
-int Report(const std::vector<spec::Problem>& problems) {
-  return problems.empty() ? 0 : PrintProblems(problems);
-}
-
 // Checks the program as a run would; other hosts check it themselves.
 Status CheckProgram(const spec::JobSpec& spec) {
   std::error_code failure;
@@ -247,7 +243,9 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
     return Complain(text.error());
   }
   WriteForReading(*text);
-  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
+  if (preparation.problems().empty()) return 0;
+  const launch::Preparation whole = LoadWithoutCommand(arguments);
+  return whole.problems().empty() ? 0 : PrintProblems(whole.problems());
 }
 
 int List(const ConfigArguments& arguments, const ListArguments& own) {
@@ -258,7 +256,8 @@ int List(const ConfigArguments& arguments, const ListArguments& own) {
     return 0;
   }
   const launch::Preparation preparation = LoadWithoutCommand(arguments);
-  if (!preparation.problems().empty()) return Report(preparation.problems());  // the defaults would hide them
+  if (!preparation.problems().empty())
+    return PrintProblems(preparation.problems());  // the defaults would hide them
   const spec::JobSpec& spec = preparation.spec();
   if (own.json) {
     Json out = Json::array();

@@ -142,17 +142,21 @@ int RunAgent() {
   return node::Guarded([](process::Lifeline& lifeline) { return node::ServeFromStdin(lifeline); });
 }
 
+int PrintPlan(const plan::Plan& plan, bool json) {
+  if (json) {
+    plan::WriteJson(plan, WriteOutput);
+  } else {
+    WriteOutput(plan::ToText(plan));
+  }
+  return 0;
+}
+
 int ShowPlan(const ConfigArguments& arguments, bool json) {
   auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;
   const auto plan = preparation->MakePlan();
   if (!plan) return Complain(plan.error());
-  if (json) {
-    plan::WriteJson(*plan, WriteOutput);
-  } else {
-    WriteOutput(plan::ToText(*plan));
-  }
-  return 0;
+  return PrintPlan(*plan, json);
 }
 
 }  // namespace dtrun::cli

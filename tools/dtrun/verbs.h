@@ -35,6 +35,7 @@ AddVerb AddPlugins;
 int Run(const ConfigArguments& arguments);
 int RunAgent();  // on another host, started by its root
 int ShowPlan(const ConfigArguments& arguments, bool json);
+int PrintPlan(const plan::Plan& plan, bool json);
 
 // For the words of `explain`, before parsing: CLI11 would take "[a,b]" for a list and drop its brackets and
 // commas.

@@ -204,12 +204,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     auto plan = preparation->MakePlan();
     if (!plan) return Complain(plan.error());
     plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
-    if (purpose == Purpose::kPlanJson) {
-      plan::WriteJson(*plan, WriteOutput);
-    } else {
-      WriteOutput(plan::ToText(*plan));
-    }
-    return 0;
+    return PrintPlan(*plan, purpose == Purpose::kPlanJson);
   }
   if (!asked.module && !asked.no_python && !std::filesystem::exists(asked.training_script, failure)) {
     return Complain(program, fmt::format("training_script: there is no '{}' in {}", asked.training_script,
