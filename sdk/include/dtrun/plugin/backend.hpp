@@ -125,8 +125,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     // Sleeps until done, at most `timeout`; false when it still runs. [any]
     virtual bool Wait(Nanoseconds timeout) = 0;
     // Optional: orders later work on `stream` after the result. [comm-serial]
-    virtual void WaitStream(const dtrun_stream& stream) {
-      static_cast<void>(stream);
+    virtual void WaitStream(const dtrun_stream& /*stream*/) {
       throw Failure(DTRUN_UNSUPPORTED, "this backend has no streams");
     }
   };
@@ -147,25 +146,19 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     virtual std::unique_ptr<RequestT> Enqueue(const dtrun_op& op, const dtrun_stream* stream) = 0;
     // Optional: every pending and later call fails with DTRUN_ABORTED in bounded time. May
     // be called more than once. [abort-safe]
-    virtual void Abort(const std::string& reason) { static_cast<void>(reason); }
+    virtual void Abort(const std::string& /*reason*/) {}
     // Optional: what this rank last started and completed. [abort-safe]
-    virtual void Snapshot(const SnapshotSink& sink) { static_cast<void>(sink); }
+    virtual void Snapshot(const SnapshotSink& /*sink*/) {}
     // Optional, both or none: what is enqueued between the two may be started as one.
     // [comm-serial]
     virtual void GroupBegin() {}
     virtual void GroupEnd() {}
     // Optional, both or none: zeroed memory that this transport moves fastest. [any]
-    virtual void* MemAlloc(const dtrun_mem_params& params) {
-      static_cast<void>(params);
-      return nullptr;
-    }
-    virtual void MemFree(void* memory) { static_cast<void>(memory); }
+    virtual void* MemAlloc(const dtrun_mem_params& /*params*/) { return nullptr; }
+    virtual void MemFree(void* /*memory*/) {}
     // Optional, both or none: makes memory of the program ready, params.bytes from `memory` on. [any]
-    virtual void MemRegister(const dtrun_mem_params& params, void* memory) {
-      static_cast<void>(params);
-      static_cast<void>(memory);
-    }
-    virtual void MemDeregister(void* memory) { static_cast<void>(memory); }
+    virtual void MemRegister(const dtrun_mem_params& /*params*/, void* /*memory*/) {}
+    virtual void MemDeregister(void* /*memory*/) {}
   };
 
   // CommT derives from Communicator. The derived class has a public constructor
@@ -186,15 +179,9 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     // Collective over all ranks; ends within params.timeout. [control]
     virtual std::unique_ptr<CommT> CreateCommunicator(const CommParams& params) = 0;
     // Optional: chooses and reports; touches no peer, within 2 s. [control]
-    virtual void LaunchInfo(const dtrun_launch_query& query, const LaunchSink& sink) {
-      static_cast<void>(query);
-      static_cast<void>(sink);
-    }
+    virtual void LaunchInfo(const dtrun_launch_query& /*query*/, const LaunchSink& /*sink*/) {}
     // Optional: whether a combination works that the masks of Caps allow. The same at every call. Pure. [any]
-    virtual bool Supports(const dtrun_support_query& query) const {
-      static_cast<void>(query);
-      return true;
-    }
+    virtual bool Supports(const dtrun_support_query& /*query*/) const { return true; }
   };
 
   namespace internal {

@@ -44,10 +44,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
    public:
     // Does what the call needs before it first waits for a peer, and returns whether it did anything. Called
     // only if no other call is ahead of this one. Throws as Run does.
-    virtual bool Begin(const dtrun_op& op) {
-      static_cast<void>(op);
-      return false;
-    }
+    virtual bool Begin(const dtrun_op& /*op*/) { return false; }
     // Whether the call that has begun can run without waiting; may poll for a moment.
     virtual bool Ready() { return false; }
     // Throws Failure, and nothing else; the communicator has failed then.
@@ -58,11 +55,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     // For a Run that nothing ends, and only for a queue with a `look`. Asked about a call that the queue's
     // thread runs (`begun`) or is going to run. A failure, which is the communicator's, ends the call,
     // although Run may never return. The thread that waits calls it; may block.
-    virtual std::optional<Failure> GiveUp(Running& running, bool begun) {
-      static_cast<void>(running);
-      static_cast<void>(begun);
-      return std::nullopt;
-    }
+    virtual std::optional<Failure> GiveUp(Running& /*running*/, bool /*begun*/) { return std::nullopt; }
 
    protected:
     ~Runner() = default;

@@ -41,10 +41,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     // The calling thread's device.
     virtual int Current() = 0;
     // Optional: one line for people.
-    virtual std::string Describe(int device_index) {
-      static_cast<void>(device_index);
-      return {};
-    }
+    virtual std::string Describe(int /*device_index*/) { return {}; }
 
     virtual MemoryPlace MemoryOf(const void* pointer) = 0;
     virtual void* MemAlloc(const dtrun_mem_params& params) = 0;
@@ -54,10 +51,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     virtual void* StreamCreate(const dtrun_stream_params& params) = 0;
     virtual void StreamDestroy(const dtrun_stream& stream) = 0;
     // Optional: whether what is queued goes into a graph. Without it streams are never captured.
-    virtual bool StreamCapturing(const dtrun_stream& stream) {
-      static_cast<void>(stream);
-      return false;
-    }
+    virtual bool StreamCapturing(const dtrun_stream& /*stream*/) { return false; }
     virtual void Copy(void* to, const void* from, std::uint64_t bytes, const dtrun_stream& stream) = 0;
 
     virtual std::unique_ptr<EventT> EventCreate(int device_index) = 0;

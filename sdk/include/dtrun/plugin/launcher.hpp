@@ -122,20 +122,16 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     virtual ~Launcher() = default;
 
     // Optional: the processes of a job.
-    virtual void Plan(const Job& job, const PlanSink& sink) {
-      static_cast<void>(job);
-      static_cast<void>(sink);
+    virtual void Plan(const Job& /*job*/, const PlanSink& /*sink*/) {
       throw Failure(DTRUN_UNSUPPORTED, "this launcher plans no processes");
     }
     // Optional: the hosts that a platform gave to the job. Throws Failure(DTRUN_NOT_FOUND) naming the
     // variable that is missing where its platform is not there.
-    virtual Allocation FindHosts(const HostsQuery& query) {
-      static_cast<void>(query);
+    virtual Allocation FindHosts(const HostsQuery& /*query*/) {
       throw Failure(DTRUN_UNSUPPORTED, "this launcher finds no hosts");
     }
     // Optional: the commands that start dtrun on hosts.
-    virtual std::vector<ConnectCommand> Connect(const ConnectQuery& query) {
-      static_cast<void>(query);
+    virtual std::vector<ConnectCommand> Connect(const ConnectQuery& /*query*/) {
       throw Failure(DTRUN_UNSUPPORTED, "this launcher connects to no hosts");
     }
   };
