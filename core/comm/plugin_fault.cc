@@ -1,5 +1,7 @@
 #include "core/comm/plugin_fault.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -13,7 +15,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/comm/crash_stack.h"
 #include "core/contract/member_mark.h"
 #include "core/plugin/plugin_code.h"
 
@@ -54,27 +55,35 @@ _Unwind_Reason_Code LookAtFrame(_Unwind_Context* frame, void* to) {
   return _URC_END_OF_STACK;
 }
 
-// Text without memory of its own, for a signal handler.
+// Text without memory of its own.
 class FaultText {
  public:
-  FaultText& Add(const char* text, std::size_t most = 200) {
-    const std::size_t size = std::min({std::strlen(text), most, sizeof text_ - 1 - size_});
+  FaultText& Add(const char* text, std::size_t most = kBytes) {
+    const std::size_t size = std::min({std::strlen(text), most, kBytes - size_});
     std::memcpy(text_ + size_, text, size);
     size_ += size;
-    text_[size_] = '\0';
     return *this;
   }
-  void AddHex(std::uintptr_t number) {
-    char digits[2 * sizeof number + 1] = {};
+  FaultText& Add(std::uintptr_t number, unsigned base) {
+    char digits[24] = {};
     char* first = digits + sizeof digits - 1;
-    do *--first = "0123456789abcdef"[number % 16];
-    while ((number /= 16) != 0);
-    Add("0x").Add(first);
+    do *--first = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0);
+    return Add(base == 16 ? "0x" : "").Add(first);
   }
   const char* text() const { return text_; }
+  void WriteLine() {
+    text_[size_++] = '\n';
+    for (std::size_t at = 0; at < size_;) {
+      const ssize_t written = ::write(STDERR_FILENO, text_ + at, size_ - at);
+      if (written < 0 && errno != EINTR) return;
+      at += written > 0 ? static_cast<std::size_t>(written) : 0;
+    }
+  }
 
  private:
-  char text_[contract::kMarkTextBytes] = {};
+  static constexpr std::size_t kBytes = 4096 + 128;  // a path and its numbers
+  char text_[kBytes + 1] = {};
   std::size_t size_ = 0;
 };
 
@@ -88,8 +97,7 @@ bool MarkFault(const Code& code, const char* call, std::uintptr_t at) {
     const char* const thread = ::gettid() == ::getpid() ? ", outside its calls" : ", on a thread of its own";
     text.Add(code.who).Add(call != nullptr ? ", in a call" : thread);
   }
-  if (at != 0) text.Add(", at ").AddHex(at);
-  if (at != 0) text.Add(" of its file");
+  if (at != 0) text.Add(", at ").Add(at, 16).Add(" of its file");
   return contract::MemberMarks::Fault(text.text());
 }
 
@@ -153,6 +161,69 @@ bool FindFault(const siginfo_t& fault, const void* context) {
   if (stack.plugin != nullptr) return MarkFault(*stack.plugin, call, stack.at);
   const bool its_thread = stack.library != nullptr && !stack.elsewhere && stack.signals == 1 && stack.whole;
   return its_thread && MarkFault(*stack.library, nullptr, 0);
+}
+
+constexpr int kMostFrames = 48;
+
+// Of a stack that is printed.
+struct PrintedStack {
+  std::uintptr_t before = 0;  // the last frame of the handler: the return from the signal
+  int number = -1;            // of the next line; negative: still in the handler
+};
+
+void Print(std::uintptr_t ip, int number) {
+  char program[4096] = {};
+  const char* module = "";
+  std::uintptr_t base = 0;
+  dl_find_object found;
+  if (::_dl_find_object(reinterpret_cast<void*>(ip), &found) == 0) {
+    module = found.dlfo_link_map->l_name;
+    base = found.dlfo_link_map->l_addr;
+    if (*module == '\0' && ::readlink("/proc/self/exe", program, sizeof program - 1) > 0) module = program;
+  }
+  FaultText()
+      .Add(number < 10 ? "[ " : "[")
+      .Add(static_cast<std::uintptr_t>(number), 10)
+      .Add("] ")
+      .Add(*module == '\0' ? "?" : module)
+      .Add("(+")
+      .Add(ip - base, 16)
+      .Add(")[")
+      .Add(ip, 16)
+      .Add("]")
+      .WriteLine();
+}
+
+_Unwind_Reason_Code Look(_Unwind_Context* frame, void* to) {
+  PrintedStack& walk = *static_cast<PrintedStack*>(to);
+  int interrupted = 0;
+  const std::uintptr_t ip = _Unwind_GetIPInfo(frame, &interrupted);
+  if (walk.number < 0 && interrupted != 0) {
+    walk.number = 0;
+    Print(walk.before, walk.number++);
+  }
+  walk.before = ip;
+  if (ip != 0 && walk.number > 0) Print(ip, walk.number++);
+  return walk.number > kMostFrames ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+// On standard error, in the form of glibc's backtrace_symbols and of Open MPI, which the host reads
+// (core/stacks/crash.h).
+void PrintCrashStack(int signal) {
+  const char* const name = ::sigabbrev_np(signal);  // a constant
+  FaultText()
+      .Add("dtrun: process ")
+      .Add(static_cast<std::uintptr_t>(::getpid()), 10)
+      .Add(" got signal ")
+      .Add(static_cast<std::uintptr_t>(signal), 10)
+      .Add("; SIG")
+      .Add(name == nullptr ? "?" : name)
+      .Add(" in its thread ")
+      .Add(static_cast<std::uintptr_t>(::gettid()), 10)
+      .Add(":")
+      .WriteLine();
+  PrintedStack walk;
+  static_cast<void>(_Unwind_Backtrace(Look, &walk));
 }
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool in_fault = false;
