@@ -29,11 +29,9 @@ CallNow MessageNow(const Ring& ring, const Heading& heading, MessageUnderWay fou
 }
 
 CallNow CollectiveNow(const Ring& ring, const Heading& heading) {
-  sdk::Signature call;
-  std::uint64_t chain = 0;
   const std::uint64_t number = heading.ended + 1;
-  const std::string text =
-      Read(ring, number, &call, &chain) ? CallText(call, DeviceOf(ring)) : "a collective";
+  const std::optional<Remembered> seen = Read(ring, number);
+  const std::string text = seen ? CallText(seen->call, DeviceOf(ring)) : "a collective";
   const std::size_t space = std::min(text.find(' '), text.size());
   return {RecordedCall{.under_way = true,
                        .polled = AskedLately(ring),
@@ -49,8 +47,7 @@ CallNow CollectiveNow(const Ring& ring, const Heading& heading) {
 std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
   std::optional<CallNow> last, message, collective;
   std::uint64_t most = 0;
-  for (int index = 0; index < kRings; ++index) {
-    const Ring& ring = recorder_memory.RingOf(rank, index);
+  for (const Ring& ring : recorder_memory.RingsOf(rank)) {
     const auto [heading, damage] = ReadHeading(ring, recorder_memory.ranks);
     if (damage != nullptr) return std::nullopt;
     if (!heading) continue;
@@ -79,8 +76,8 @@ std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
 
 std::vector<Membership> GroupsOf(const RecorderMemory& recorder_memory, int rank) {
   std::vector<Membership> groups;
-  for (int index = 0; index < kRings; ++index) {
-    const auto [heading, damage] = ReadHeading(recorder_memory.RingOf(rank, index), recorder_memory.ranks);
+  for (const Ring& ring : recorder_memory.RingsOf(rank)) {
+    const auto [heading, damage] = ReadHeading(ring, recorder_memory.ranks);
     if (heading) groups.push_back({heading->communicator, heading->rank, heading->started});
   }
   return groups;
@@ -88,8 +85,7 @@ std::vector<Membership> GroupsOf(const RecorderMemory& recorder_memory, int rank
 
 std::uint64_t ProgressOf(const RecorderMemory& recorder_memory, int rank) {
   std::uint64_t all = 0;
-  for (int index = 0; index < kRings; ++index) {
-    const Ring& ring = recorder_memory.RingOf(rank, index);
+  for (const Ring& ring : recorder_memory.RingsOf(rank)) {
     all += ring.started.load(std::memory_order_relaxed) + ring.ended.load(std::memory_order_relaxed) +
            MessagesOf(ring);
   }

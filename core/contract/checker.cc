@@ -20,17 +20,6 @@ namespace {
 constexpr int kChecksUntilDamaged = 3;  // that find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
-struct SeenCall {
-  sdk::Signature call;
-  std::uint64_t chain = 0;
-};
-
-std::optional<SeenCall> At(const Ring& ring, std::uint64_t number) {
-  SeenCall seen;
-  if (!Read(ring, number, &seen.call, &seen.chain)) return std::nullopt;
-  return seen;
-}
-
 // Calls that do not all agree: those after `agreed`, up to `last`.
 struct CallSpan {
   std::uint64_t agreed = 0;
@@ -41,7 +30,7 @@ struct CallSpan {
 // one, the last checkpoint. Empty if they agree, or if there is no such call yet.
 std::optional<CallSpan> DifferingSpan(const Ring& first, const Ring& second, std::uint64_t last) {
   bool differ = false;
-  if (const auto a = At(first, last), b = At(second, last); last > 0 && a && b) {
+  if (const auto a = Read(first, last), b = Read(second, last); last > 0 && a && b) {
     if (a->chain == b->chain) return std::nullopt;
     differ = true;
   }
@@ -63,8 +52,8 @@ std::optional<std::uint64_t> FirstDifferingCall(const Ring& first, const Ring& s
   for (const Entry& entry : first.entries) {
     const std::uint64_t number = entry.number.load(std::memory_order_acquire);
     if (number == 0 || number > last || (found && number > *found)) continue;
-    const auto a = At(first, number);
-    const auto b = At(second, number);
+    const auto a = Read(first, number);
+    const auto b = Read(second, number);
     if (a && b && !Alike(a->call, b->call)) found = number;
   }
   return found;
@@ -137,8 +126,7 @@ std::optional<Difference> Checker::CompareMessages(const std::vector<Member>& me
 
 std::vector<Checker::Member> Checker::MembersOf(int rank) {
   std::vector<Member> members;
-  for (int index = 0; index < kRings; ++index) {
-    const Ring& ring = recorder_memory_.RingOf(rank, index);
+  for (const Ring& ring : recorder_memory_.RingsOf(rank)) {
     HeadingRead read = ReadHeading(ring, recorder_memory_.ranks);
     const bool twice = read.heading && std::ranges::any_of(members, [&](const Member& other) {
                          return other.heading.communicator == read.heading->communicator;
@@ -172,11 +160,11 @@ std::optional<Difference> Checker::Compare(const Member& first, const Member& se
   if (!span || EitherDamaged(first, second)) return std::nullopt;
   Difference difference{first.heading.communicator, first.world_rank, second.world_rank, {}};
   if (const auto number = FirstDifferingCall(*first.ring, *second.ring, span->last)) {
-    const auto x = At(*first.ring, *number);
-    const auto y = At(*second.ring, *number);
+    const auto x = Read(*first.ring, *number);
+    const auto y = Read(*second.ring, *number);
     if (x && y) {
-      const auto x_before = At(*first.ring, *number - 1);
-      const auto y_before = At(*second.ring, *number - 1);
+      const auto x_before = Read(*first.ring, *number - 1);
+      const auto y_before = Read(*second.ring, *number - 1);
       difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
       difference.text =
           fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
@@ -194,8 +182,7 @@ std::optional<Difference> Checker::Compare(const Member& first, const Member& se
 
 std::string Checker::History(int rank) const {
   std::string text;
-  for (int index = 0; index < kRings; ++index) {
-    const Ring& ring = recorder_memory_.RingOf(rank, index);
+  for (const Ring& ring : recorder_memory_.RingsOf(rank)) {
     const auto [heading, damage] = ReadHeading(ring, recorder_memory_.ranks);
     if (damage != nullptr) {
       return fmt::format("rank {} of the world: its pages in the flight recorder were overwritten: {}\n",
@@ -208,7 +195,7 @@ std::string Checker::History(int rank) const {
         started, ended >= started ? "all are over" : fmt::format("the last known to be over is #{}", ended));
     for (std::uint64_t left = std::min(started, kHistory); left > 0; --left) {
       const std::uint64_t number = started - left + 1;
-      if (const auto seen = At(ring, number)) {
+      if (const auto seen = Read(ring, number)) {
         text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "",
                             CallText(seen->call, DeviceOf(ring)));
       }

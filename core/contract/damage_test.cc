@@ -122,10 +122,10 @@ TEST_F(DamageTest, OfANameIsNoText) {
 }
 
 TEST_F(DamageTest, StaysInTheRanksOwnPages) {
-  const auto own = *RecorderMapping::Open(mapping_.Path(), 1);
-  own.recorder_memory().RingOf(1, 3).started = 7;
-  EXPECT_EQ(recorder_memory().RingOf(1, 3).started, 7u);
-  EXPECT_DEATH(own.recorder_memory().RingOf(2, 0).started = 7, "");
+  const auto own = *RecorderMapping::Open(mapping_.fd(), mapping_.Path(), 1);
+  own.recorder_memory().RingsOf(1)[3].started = 7;
+  EXPECT_EQ(recorder_memory().RingsOf(1)[3].started, 7u);
+  EXPECT_DEATH(own.recorder_memory().RingsOf(2)[0].started = 7, "");
   EXPECT_DEATH(own.recorder_memory().head->alarm = 1, "");
 }
 

@@ -30,33 +30,27 @@ Result<RecorderMapping> RecorderMapping::Create(int ranks) {
   return RecorderMapping(std::move(fd), RecorderMemory{new (base) RecorderHead, ranks});
 }
 
-Result<RecorderMapping> RecorderMapping::Open(const std::string& path, int rank) {
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
-  return Open(fd.get(), path, rank);
-}
-
-Result<RecorderMapping> RecorderMapping::Open(int fd, const std::string& path, int rank) {
+Result<RecorderMapping> RecorderMapping::Open(int fd, const std::string& name, int rank) {
   struct stat status {};
-  if (fstat(fd, &status) != 0) return Error::System(fmt::format("look at '{}'", path), errno);
+  if (fstat(fd, &status) != 0) return Error::System(fmt::format("look at '{}'", name), errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < kRecorderHeadBytes)
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a flight recorder", path)};
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a flight recorder", name)};
   const auto ranks = static_cast<int>((bytes - kRecorderHeadBytes) / kRankPagesBytes);
   void* const base = mmap(nullptr, RecorderBytes(ranks), PROT_READ, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return Error::System(fmt::format("map '{}'", path), errno);
+  if (base == MAP_FAILED) return Error::System(fmt::format("map '{}'", name), errno);
   RecorderMapping mapping(UniqueFd(), RecorderMemory{static_cast<RecorderHead*>(base), ranks});
   if (mapping.recorder_memory_.head->version != kRecorderVersion || bytes != RecorderBytes(ranks)) {
     return Error{
         DTRUN_FAILED_PRECONDITION,
-        fmt::format("the flight recorder '{}' is of another dtrun than this program's libdtrun", path)};
+        fmt::format("the flight recorder '{}' is of another dtrun than this program's libdtrun", name)};
   }
   if (rank < 0 || rank >= ranks) {
     return Error{DTRUN_INTERNAL, fmt::format("the flight recorder has no pages for rank {}", rank)};
   }
   std::byte* const own = mapping.recorder_memory_.PagesOf(rank);
   if (mprotect(own, kRankPagesBytes, PROT_READ | PROT_WRITE) != 0) {
-    return Error::System(fmt::format("map the pages of rank {} in '{}'", rank, path), errno);
+    return Error::System(fmt::format("map the pages of rank {} in '{}'", rank, name), errno);
   }
   return mapping;
 }

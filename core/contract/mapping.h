@@ -16,9 +16,8 @@ class RecorderMapping {
  public:
   // An empty recorder memory for `ranks` ranks.
   static Result<RecorderMapping> Create(int ranks);
-  // Maps the recorder memory at `path`, from Path: the pages of `rank` for writing, the others for reading.
-  static Result<RecorderMapping> Open(const std::string& path, int rank);
-  // The same for a descriptor; errors call it `name`.
+  // Maps the recorder memory behind `fd`: the pages of `rank` for writing, the others for reading. Errors
+  // call it `name`.
   static Result<RecorderMapping> Open(int fd, const std::string& name, int rank);
 
   RecorderMapping(RecorderMapping&& other) noexcept

@@ -106,39 +106,45 @@ void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error&
 
 std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& name,
                                           std::uint64_t number) const {
-  const std::uint64_t communicator = ring.communicator.load();
-  sdk::Signature mine, other;
-  std::uint64_t chain = 0;
-  if (!Read(ring, number, &mine, &chain)) return std::nullopt;
-  for (int rank = 0; rank < mapping_.recorder_memory().ranks; ++rank) {
-    for (int index = 0; index < kRings; ++index) {
-      const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
-      if (&theirs == &ring || theirs.communicator.load(std::memory_order_acquire) != communicator) continue;
-      if (theirs.moving.load(std::memory_order_acquire) || !Read(theirs, number, &other, &chain) ||
-          Alike(other, mine))
-        continue;
-      std::pair first(ring.rank, CallText(mine, DeviceOf(ring)));
-      std::pair second(theirs.rank, CallText(other, DeviceOf(theirs)));
-      if (second.first < first.first) std::swap(first, second);
-      const std::string difference = fmt::format("rank {} calls {}, rank {} calls {}", first.first,
-                                                 first.second, second.first, second.second);
-      return Error{DTRUN_MISMATCH,
-                   fmt::format("call {} on '{}' differs: {}", number, name, difference),
-                   theirs.rank,
-                   ErrorId::kCallsDiffer,
-                   {first.first, second.first},
-                   {{"communicator", name}, {"difference", difference}}};
-    }
+  const std::optional<Remembered> mine = Read(ring, number);
+  if (!mine) return std::nullopt;
+  for (const Ring* const theirs : OthersOf(ring)) {
+    const std::optional<Remembered> other = Read(*theirs, number);
+    if (!other || Alike(other->call, mine->call)) continue;
+    std::pair first(ring.rank, CallText(mine->call, DeviceOf(ring)));
+    std::pair second(theirs->rank, CallText(other->call, DeviceOf(*theirs)));
+    if (second.first < first.first) std::swap(first, second);
+    const std::string difference = fmt::format("rank {} calls {}, rank {} calls {}", first.first,
+                                               first.second, second.first, second.second);
+    return Error{DTRUN_MISMATCH,
+                 fmt::format("call {} on '{}' differs: {}", number, name, difference),
+                 theirs->rank,
+                 ErrorId::kCallsDiffer,
+                 {first.first, second.first},
+                 {{"communicator", name}, {"difference", difference}}};
   }
   return std::nullopt;
+}
+
+std::vector<const Ring*> Recorder::OthersOf(const Ring& ring) const {
+  std::vector<const Ring*> others;
+  const RecorderMemory& memory = mapping_.recorder_memory();
+  const std::uint64_t communicator = ring.communicator.load();
+  for (int rank = 0; rank < memory.ranks; ++rank) {
+    for (const Ring& other : memory.RingsOf(rank)) {
+      if (&other != &ring && other.communicator.load(std::memory_order_acquire) == communicator &&
+          !other.moving.load(std::memory_order_acquire))
+        others.push_back(&other);
+    }
+  }
+  return others;
 }
 
 std::map<int, const Ring*> Recorder::RingsOf(std::uint64_t communicator) const {
   std::map<int, const Ring*> rings;
   const RecorderMemory& memory = mapping_.recorder_memory();
   for (int rank = 0; rank < memory.ranks; ++rank) {
-    for (int index = 0; index < kRings; ++index) {
-      const Ring& ring = memory.RingOf(rank, index);
+    for (const Ring& ring : memory.RingsOf(rank)) {
       if (const HeadingRead read = ReadHeading(ring, memory.ranks);
           read.heading && read.heading->communicator == communicator)
         rings.emplace(read.heading->rank, &ring);
@@ -167,29 +173,22 @@ std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::st
 }
 
 Recorder::Places Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {
-  const std::uint64_t communicator = ring.communicator.load();
   std::string behind, others;
   std::vector<int> ranks;
-  for (int rank = 0; rank < mapping_.recorder_memory().ranks; ++rank) {
-    for (int index = 0; index < kRings; ++index) {
-      const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
-      if (&theirs == &ring || theirs.communicator.load(std::memory_order_acquire) != communicator) continue;
-      if (theirs.moving.load(std::memory_order_acquire)) continue;
-      const std::uint64_t started = theirs.started.load(std::memory_order_acquire);
-      std::string text;
-      sdk::Signature call;
-      std::uint64_t chain = 0;
-      if (started == 0) {
-        text = fmt::format("rank {} has called no collective yet", theirs.rank);
-      } else if (theirs.ended.load() >= started) {
-        text = fmt::format("rank {} has called no collective after #{}", theirs.rank, started);
-      } else if (Read(theirs, started, &call, &chain)) {
-        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, CallText(call, DeviceOf(theirs)));
-      }
-      std::string& list = started < number ? behind : others;
-      if (started < number) ranks.push_back(theirs.rank);
-      if (!text.empty()) list += (list.empty() ? "" : "; ") + text;
+  for (const Ring* const theirs : OthersOf(ring)) {
+    const std::uint64_t started = theirs->started.load(std::memory_order_acquire);
+    std::string text;
+    if (started == 0) {
+      text = fmt::format("rank {} has called no collective yet", theirs->rank);
+    } else if (theirs->ended.load() >= started) {
+      text = fmt::format("rank {} has called no collective after #{}", theirs->rank, started);
+    } else if (const auto seen = Read(*theirs, started)) {
+      text = fmt::format("rank {} is in #{}, {}", theirs->rank, started,
+                         CallText(seen->call, DeviceOf(*theirs)));
     }
+    std::string& list = started < number ? behind : others;
+    if (started < number) ranks.push_back(theirs->rank);
+    if (!text.empty()) list += (list.empty() ? "" : "; ") + text;
   }
   return {behind.empty() ? others : behind, std::move(ranks)};
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "core/contract/mapping.h"
 #include "core/contract/ring.h"
@@ -64,6 +65,8 @@ class Recorder {
   };
 
   Recorder(RecorderMapping mapping, int rank);
+  // Of the other ranks of its communicator, without those that are out of date.
+  std::vector<const Ring*> OthersOf(const Ring& ring) const;
   // The rings of a communicator, by rank, without invalid ones.
   std::map<int, const Ring*> RingsOf(std::uint64_t communicator) const;
   void Listen();

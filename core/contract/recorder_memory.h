@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "dtrun/plugin/signature.hpp"
 
@@ -128,7 +129,7 @@ struct RecorderMemory {
   MemberMark* MarksOf(int rank) const {
     return reinterpret_cast<MemberMark*>(PagesOf(rank) + kRings * sizeof(Ring));
   }
-  Ring& RingOf(int rank, int index) const { return reinterpret_cast<Ring*>(PagesOf(rank))[index]; }
+  std::span<Ring> RingsOf(int rank) const { return {reinterpret_cast<Ring*>(PagesOf(rank)), kRings}; }
 };
 
 }  // namespace dtrun::contract

@@ -250,8 +250,8 @@ TEST_F(RecorderTest, HasAsManyRingsAsItHas) {
   EXPECT_EQ(recorders_[0]->Claim("another", 0, 2), claimed[3]);
 }
 
-TEST(RecorderMapping, RefusesWhatIsNoRecorder) {
-  const auto missing = RecorderMapping::Open("/proc/self/fd/999", 0);
+TEST(Recorder, RefusesWhatIsNoRecorder) {
+  const auto missing = Recorder::Open("/proc/self/fd/999", 0);
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().text, HasSubstr("/proc/self/fd/999"));
 }

@@ -100,16 +100,15 @@ bool AskedLately(const Ring& ring) {
   return asked > 0 && RoughNow() - asked < kLately;
 }
 
-bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain) {
+std::optional<Remembered> Read(const Ring& ring, std::uint64_t number) {
   const Entry& entry = ring.entries[number % kEntries];
-  if (entry.number.load(std::memory_order_acquire) != number) return false;
+  if (entry.number.load(std::memory_order_acquire) != number) return std::nullopt;
   Words words;
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_relaxed);
-  *chain = entry.chain.load(std::memory_order_relaxed);
+  const std::uint64_t chain = entry.chain.load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (entry.number.load(std::memory_order_relaxed) != number) return false;
-  *call = sdk::Signature::OfWords(words);
-  return true;
+  if (entry.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+  return Remembered{sdk::Signature::OfWords(words), chain};
 }
 
 std::optional<std::uint64_t> ReadCheckpoint(const Ring& ring, std::uint64_t number) {
@@ -143,8 +142,7 @@ std::uint64_t LastCheckpoint(const Ring& ring) {
 
 Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint64_t communicator,
                std::string_view name, int rank, int size) {
-  for (int index = 0; index < kRings; ++index) {
-    Ring& ring = recorder_memory.RingOf(world_rank, index);
+  for (Ring& ring : recorder_memory.RingsOf(world_rank)) {
     if (ring.communicator.load(std::memory_order_relaxed) != 0) continue;
     ring.started = 0;
     ring.ended = 0;
@@ -215,17 +213,12 @@ const char* DamageIn(const Ring& ring, const Heading& heading) {
   if (number == 0) before = 0;
   while (number < heading.started) {
     ++number;
-    sdk::Signature call;
-    std::uint64_t chain = 0;
-    if (!Read(ring, number, &call, &chain)) {
-      before.reset();
-      continue;
-    }
-    if (before && NextChain(*before, call) != chain) return "its calls do not follow from each other";
-    if (const auto checkpoint = ReadCheckpoint(ring, number); checkpoint && *checkpoint != chain) {
-      return "a checkpoint is not the call's";
-    }
-    before = chain;
+    const std::optional<Remembered> seen = Read(ring, number);
+    if (seen && before && NextChain(*before, seen->call) != seen->chain)
+      return "its calls do not follow from each other";
+    const auto checkpoint = ReadCheckpoint(ring, number);
+    if (seen && checkpoint && *checkpoint != seen->chain) return "a checkpoint is not the call's";
+    before = seen ? std::optional(seen->chain) : std::nullopt;
   }
   return nullptr;
 }

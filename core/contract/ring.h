@@ -45,7 +45,11 @@ void NoteAsked(Ring& ring);
 // Whether that was less than two seconds ago.
 bool AskedLately(const Ring& ring);
 // The call with that number, if it is still remembered.
-bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain);
+struct Remembered {
+  sdk::Signature call;
+  std::uint64_t chain = 0;
+};
+std::optional<Remembered> Read(const Ring& ring, std::uint64_t number);
 // Writes a call with a known chain.
 void Write(Ring& ring, std::uint64_t number, const sdk::Signature& call, std::uint64_t chain);
 

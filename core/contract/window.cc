@@ -16,8 +16,7 @@ constexpr std::uint64_t kLastCalls = 32;  // reported of idle ranks
 void AddCalls(const Ring& ring, std::uint64_t last, std::uint64_t count, Window& to) {
   for (std::uint64_t left = std::min(last, count); left > 0; --left) {
     const std::uint64_t number = last - left + 1;
-    Window::Seen seen{number, 0, {}};
-    if (Read(ring, number, &seen.call, &seen.chain)) to.calls.push_back(seen);
+    if (const auto seen = Read(ring, number)) to.calls.push_back({number, seen->chain, seen->call});
   }
 }
 
@@ -39,15 +38,13 @@ std::vector<Window> Reporter::Report() {
   std::vector<Window> out;
   std::map<std::uint64_t, int> here;  // ranks of each communicator
   for (const int rank : ranks_) {
-    for (int index = 0; index < kRings; ++index) {
-      ++here[recorder_memory_.RingOf(rank, index).communicator.load(std::memory_order_acquire)];
-    }
+    for (const Ring& ring : recorder_memory_.RingsOf(rank))
+      ++here[ring.communicator.load(std::memory_order_acquire)];
   }
   std::set<std::uint64_t> spoken_for;
   for (std::size_t i = 0; i < told_.size(); ++i) {
     Told& told = told_[i];
-    const Ring& ring =
-        recorder_memory_.RingOf(ranks_[i / kRings], static_cast<int>(i % static_cast<std::size_t>(kRings)));
+    const Ring& ring = recorder_memory_.RingsOf(ranks_[i / kRings])[i % kRings];
     const auto [heading, damage] = ReadHeading(ring, recorder_memory_.ranks);
     if (damage != nullptr) continue;  // the checker reports it
     const std::uint64_t communicator = heading ? heading->communicator : 0;
@@ -109,13 +106,14 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
     return;
   }
   if (told.idle || ++told.looks < kIdleLooks) return;
-  Window::Seen last;
-  if (now.started > 0 && !Read(ring, now.started, &last.call, &last.chain)) return;  // it is making calls
+  const std::optional<Remembered> last = Read(ring, now.started);
+  if (now.started > 0 && !last) return;  // it is making calls
   told.idle = true;
   for (Window& other : out) {
+    const bool same_calls =
+        now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last->chain);
     const bool alike = other.communicator == told.communicator && other.idle == now && messages == 0 &&
-                       other.messages.empty() &&
-                       (now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last.chain));
+                       other.messages.empty() && same_calls;
     if (!alike) continue;
     told.any = true;
     return other.members.push_back(told.member);
@@ -128,8 +126,7 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
 namespace {
 
 Ring* RingFor(const RecorderMemory& recorder_memory, const Window& window, const Window::Member& member) {
-  for (int index = 0; index < kRings; ++index) {
-    Ring& ring = recorder_memory.RingOf(member.world_rank, index);
+  for (Ring& ring : recorder_memory.RingsOf(member.world_rank)) {
     if (ring.communicator.load(std::memory_order_relaxed) == window.communicator) return &ring;
   }
   if (window.freed) return nullptr;

@@ -190,7 +190,7 @@ TEST_F(WindowTest, KeepsCommunicatorsOfOneHostToItself) {
 TEST_F(WindowTest, FreesWhatTheOthersHaveFreed) {
   const auto in_use = [&] {
     int count = 0;
-    for (int index = 0; index < kRings; ++index) count += RecorderOf(0).RingOf(2, index).communicator != 0;
+    for (int index = 0; index < kRings; ++index) count += RecorderOf(0).RingsOf(2)[index].communicator != 0;
     return count;
   };
   Idle();
@@ -217,7 +217,7 @@ TEST_F(WindowTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
     Window other = window;
     change(other);
     Enter(RecorderOf(0), {0, 1}, other);
-    return RecorderOf(0).RingOf(2, 0).communicator != 0;
+    return RecorderOf(0).RingsOf(2)[0].communicator != 0;
   };
   EXPECT_FALSE(entered([](Window& one) { one.members.push_back({4, 3}); }));
   EXPECT_FALSE(entered([](Window& one) { one.members.push_back({-1, 3}); }));
@@ -227,10 +227,10 @@ TEST_F(WindowTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   EXPECT_FALSE(entered([](Window& one) { one.idle->started = UINT64_MAX; }));
   EXPECT_FALSE(entered([](Window& one) { one.checkpoints = {{65, 1}}; }));
   EXPECT_TRUE(entered([](Window&) {}));
-  EXPECT_EQ(RecorderOf(0).RingOf(2, 0).started, 7u);
+  EXPECT_EQ(RecorderOf(0).RingsOf(2)[0].started, 7u);
   window.members = {{1, 1}, {2, 2}};  // rank 1 is on this host and writes itself
   EXPECT_TRUE(entered([](Window& one) { one.idle->started = 8; }));
-  EXPECT_EQ(RecorderOf(0).RingOf(1, 0).started, 0u);
+  EXPECT_EQ(RecorderOf(0).RingsOf(1)[0].started, 0u);
 }
 
 }  // namespace
