@@ -13,10 +13,12 @@
 using dtrun::Error;
 using dtrun::Result;
 using dtrun::Status;
+using dtrun::comm::CheckSize;
 using dtrun::comm::Current;
 using dtrun::comm::Environment;
 using dtrun::comm::Family;
 using dtrun::comm::Forked;
+using dtrun::comm::Given;
 using dtrun::comm::Guard;
 using dtrun::comm::GuardVoid;
 using dtrun::comm::Metrics;
@@ -65,30 +67,7 @@ int Number(int Environment::*member) {
   return runtime == nullptr ? -1 : runtime->environment().*member;
 }
 
-constexpr std::size_t kLeastStream = sizeof(dtrun_stream);
 constexpr std::size_t kLeastExtension = 32;  // its size in ABI 1.0
-
-// `what`: "stream". `least`: bytes of the struct in the first headers that had it.
-template <class T>
-Status CheckSize(const T* given, const char* what, std::size_t least, const char* call) {
-  if (given != nullptr && given->struct_size >= least) return {};
-  return Error{DTRUN_INVALID_ARGUMENT,
-               given == nullptr ? fmt::format("{}: the {} is null", call, what)
-                                : fmt::format("{}: the {} has a struct_size of {}; DTRUN_INIT sets it", call,
-                                              what, given->struct_size)};
-}
-
-// A copy of the caller's stream, up to the fields that these headers know.
-Result<dtrun_stream> Given(const dtrun_stream* stream, const char* call) {
-  if (Status size = CheckSize(stream, "stream", kLeastStream, call); !size) return std::move(size).error();
-  if (const std::uint32_t unknown = stream->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0)
-    return Error{DTRUN_UNSUPPORTED, fmt::format("{}: the stream has the unknown flags {:#x}", call, unknown)};
-  dtrun_stream known;
-  DTRUN_INIT(known);
-  std::memcpy(&known, stream, std::min<std::size_t>(stream->struct_size, sizeof known));
-  known.struct_size = sizeof known;
-  return known;
-}
 
 }  // namespace
 
@@ -127,19 +106,12 @@ void dtrun_finalize(void) {
 int32_t dtrun_is_initialized(void) { return Current() != nullptr && !Forked() ? 1 : 0; }
 
 dtrun_status dtrun_metric(const char* name, double value, int64_t step, dtrun_error* err) {
-  // not by Guard, which refuses calls in a forked child
-  try {
-    Status set =
-        name == nullptr
-            ? Error{DTRUN_INVALID_ARGUMENT, "the metric name is null; give one, such as \"loss\""}
-            : Metrics::The().Set(name, value, step < 0 ? std::nullopt : std::optional<std::int64_t>(step));
-    if (set) return DTRUN_OK;
-    return set.error().CopyTo(err);
-  } catch (const std::bad_alloc&) {
-    return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
-  } catch (const std::exception& error) {
-    return Error{DTRUN_INTERNAL, {}}.CopyTo(err);
-  }
+  const auto set = [&]() -> Status {
+    if (name == nullptr)
+      return Error{DTRUN_INVALID_ARGUMENT, "the metric name is null; give one, such as \"loss\""};
+    return Metrics::The().Set(name, value, step < 0 ? std::nullopt : std::optional<std::int64_t>(step));
+  };
+  return Guard(err, set, true);
 }
 
 int32_t dtrun_rank(void) { return Number(&Environment::rank); }
@@ -190,7 +162,7 @@ void dtrun_comm_free(dtrun_comm* comm) {
 
 dtrun_status dtrun_comm_extension(dtrun_comm* comm, const char* id, dtrun_extension* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> Status {
-    if (Status size = CheckSize(out, "struct", kLeastExtension, "extension"); !size) return size;
+    if (Status size = CheckSize(out, "extension", "the struct", kLeastExtension); !size) return size;
     Result<dtrun_extension> found = comm->Extension(id);
     if (!found) return std::move(found).error();
     dtrun_struct_write(out, &*found, sizeof *found);
@@ -241,9 +213,9 @@ dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_s
                              dtrun_work** work, dtrun_error* err) {
   if (stream == nullptr) return dtrun_submit(comm, op, work, err);
   return WithComm(comm, err, [&]() -> dtrun_status {
-    Result<dtrun_op> given = dtrun::comm::GivenOp(op, "submit_on");
+    Result<dtrun_op> given = Given(op, "submit_on", "op");
     if (!given) return given.error().CopyTo(err);
-    Result<dtrun_stream> on = Given(stream, "submit_on");
+    Result<dtrun_stream> on = Given(stream, "submit_on", "the stream");
     if (!on) return on.error().CopyTo(err);
     if (on->device_kind == DTRUN_DEVICE_HOST) {
       return Error{DTRUN_INVALID_ARGUMENT,
@@ -257,7 +229,7 @@ dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_s
 
 dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err) {
   return WithWork(work, err, [&](dtrun_comm& comm) -> dtrun_status {
-    Result<dtrun_stream> on = Given(stream, "work_wait_on");
+    Result<dtrun_stream> on = Given(stream, "work_wait_on", "the stream");
     return on ? comm.WaitOnStream(*work, *on, err) : on.error().CopyTo(err);
   });
 }
@@ -306,7 +278,7 @@ dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t 
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> Status {
     // Only the size of the output is read: it tells how much of a stream the caller's headers know.
-    if (Status size = CheckSize(out, "stream", kLeastStream, "stream_create"); !size) return size;
+    if (Status size = CheckSize(out, "stream_create", "the stream"); !size) return size;
     if (priority != 0 && priority != 1) {
       return Error{DTRUN_INVALID_ARGUMENT,
                    fmt::format("stream_create: priority is {}; expected 0 or 1", priority)};

@@ -185,7 +185,7 @@ dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_
 
 dtrun_status dtrun_submit(dtrun_comm* comm, const dtrun_op* op, dtrun_work** work, dtrun_error* err) {
   return WithComm(comm, err, [&] {
-    dtrun::Result<dtrun_op> given = dtrun::comm::GivenOp(op, "submit");
+    dtrun::Result<dtrun_op> given = dtrun::comm::Given(op, "submit", "op");
     if (!given) return given.error().CopyTo(err);
     comm->ClearUnused(*given);
     return comm->Start(*given, work, err);

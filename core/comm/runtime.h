@@ -6,10 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -122,11 +119,12 @@ inline dtrun_status Returned(const Status& status, dtrun_error* err) {
   return status ? dtrun_status{DTRUN_OK} : status.error().CopyTo(err);
 }
 
-// Runs `body`, which returns a dtrun_status, or a Status that becomes one; so does an exception.
+// Runs `body`, which returns a dtrun_status, or a Status that becomes one; so does an exception. `in_child`:
+// in a forked child too.
 template <class Body>
-dtrun_status Guard(dtrun_error* err, Body&& body) noexcept {
+dtrun_status Guard(dtrun_error* err, Body&& body, bool in_child = false) noexcept {
   try {
-    if (Forked()) return ForkError().CopyTo(err);
+    if (!in_child && Forked()) return ForkError().CopyTo(err);
     return Returned(body(), err);
   } catch (const std::bad_alloc&) {
     return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
@@ -182,20 +180,25 @@ dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept 
   });
 }
 
-// A copy of the caller's operation, up to the fields that these headers know.
-inline Result<dtrun_op> GivenOp(const dtrun_op* op, const char* call) {
-  if (op == nullptr) return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op is null"};
-  if (op->struct_size < sdk::internal::kFloor<dtrun_op>) {
-    return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op has a struct_size of " +
-                                             std::to_string(op->struct_size) + "; DTRUN_INIT sets it"};
-  }
-  if (const std::uint32_t unknown = op->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) [[unlikely]]
-    return Error{DTRUN_UNSUPPORTED, fmt::format("{}: op has the unknown flags {:#x}", call, unknown)};
-  dtrun_op given;
-  DTRUN_INIT(given);
-  std::memcpy(&given, op, std::min<std::size_t>(op->struct_size, sizeof given));
-  given.struct_size = sizeof given;
-  return given;
+// `what`: "the stream". `least`: bytes of the struct in the first headers that had it.
+template <class T>
+Status CheckSize(const T* given, const char* call, const char* what,
+                 std::size_t least = sdk::internal::kFloor<T>) {
+  if (given != nullptr && given->struct_size >= least) [[likely]]
+    return {};
+  return Error{DTRUN_INVALID_ARGUMENT, given == nullptr
+                                           ? fmt::format("{}: {} is null", call, what)
+                                           : fmt::format("{}: {} has a struct_size of {}; DTRUN_INIT sets it",
+                                                         call, what, given->struct_size)};
+}
+
+// A copy of the caller's struct, up to the fields that these headers know.
+template <class T>
+Result<T> Given(const T* given, const char* call, const char* what) {
+  if (Status size = CheckSize(given, call, what); !size) return std::move(size).error();
+  if (const std::uint32_t unknown = given->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) [[unlikely]]
+    return Error{DTRUN_UNSUPPORTED, fmt::format("{}: {} has the unknown flags {:#x}", call, what, unknown)};
+  return sdk::internal::ReadStruct(given);
 }
 
 }  // namespace dtrun::comm
