@@ -3,36 +3,23 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <sstream>
 #include <utility>
 
-#include "core/base/read_file.h"
+#include "dtrun/plugin/process_watch.hpp"
 
 namespace dtrun::comm {
 namespace {
 
 constexpr char kJoined[] = "joined", kLeft[] = "left";
 
-// When the process started, in clock ticks since boot: field 22 of proc_pid_stat(5), of which 3 is the first
-// behind the name. 0: there is no such process.
-std::uint64_t StartOf(pid_t pid) {
-  const std::string stat = ReadKernelFile(fmt::format("/proc/{}/stat", pid));
-  const auto name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  std::uint64_t start = 0;
-  fields >> start;
-  return start;
-}
+std::string StartOf(pid_t pid) { return sdk::internal::StartOf(std::to_string(pid)); }
 
 struct Holder {
   int number = 0;
   std::string state;
   pid_t pid = 0;
-  std::uint64_t start = 0;
+  std::string start;
 };
 
 Holder HolderOf(const std::string& text) {

@@ -42,44 +42,34 @@ std::shared_ptr<::gloo::transport::Device> MakeDevice(const std::string& address
   return ::gloo::transport::tcp::CreateDevice(attributes);
 }
 
-// A context with pairs that this plugin connects.
+// A context whose pairs this plugin connects: where each peer reaches this rank, and who connects to whom.
+//
+// Gloo's own rendezvous (Context::connectFullMesh) stores 136 bytes for every pair and has every
+// rank read all of them, and the names of all hosts besides; on one host the kernel searches for
+// a free port n (n - 1) times. Here a rank publishes what differs between its addresses, and ranks
+// of one host listen on addresses of their own, where nearly every port is free.
 class Wired : public ::gloo::Context {
  public:
-  Wired(int own_rank, int ranks, std::shared_ptr<::gloo::transport::Device> device,
-        std::chrono::milliseconds timeout)
+  // Listens for every peer. Gloo waits five times `timeout` for one, and for ever when it is 0.
+  // Throws Gloo's exceptions, as Connect does.
+  Wired(int own_rank, int ranks, const interfaces::Interface& interface, milliseconds timeout)
       : ::gloo::Context(own_rank, ranks) {
     setTimeout(timeout);
-    device_ = std::move(device);
+    device_ = MakeDevice(ListenAddress(interface, rank));
     transportContext_ = device_->createContext(rank, size);
     transportContext_->setTimeout(timeout);  // that of the pairs
     for (int peer = 0; peer < size; ++peer) {
       if (peer != rank) transportContext_->createPair(peer);
     }
   }
-};
-
-// The connections of a communicator while they are made: where each peer reaches this rank, and
-// who connects to whom.
-//
-// Gloo's own rendezvous (Context::connectFullMesh) stores 136 bytes for every pair and has every
-// rank read all of them, and the names of all hosts besides; on one host the kernel searches for
-// a free port n (n - 1) times. Here a rank publishes what differs between its addresses, and ranks
-// of one host listen on addresses of their own, where nearly every port is free. On the stack of
-// the thread that connects.
-class Wiring {
- public:
-  // Listens for every peer. Gloo waits five times `timeout` for one, and for ever when it is 0.
-  // Throws Gloo's exceptions, as Connect does.
-  Wiring(int rank, int size, const interfaces::Interface& interface, std::chrono::milliseconds timeout)
-      : context_(std::make_shared<Wired>(rank, size, MakeDevice(ListenAddress(interface, rank)), timeout)) {}
 
   // What the others need to know; bytes.
-  std::string Addresses() const {
+  std::string Addresses() {
     std::vector<std::string> addresses;
-    for (int peer = 0; peer < context_->size; ++peer) {
+    for (int peer = 0; peer < size; ++peer) {
       // There is no pair with oneself; any other keeps its place.
-      const int shown = peer != context_->rank ? peer : peer == 0 ? 1 : 0;
-      const std::vector<char> bytes = context_->getPair(shown)->address().bytes();
+      const int shown = peer != rank ? peer : peer == 0 ? 1 : 0;
+      const std::vector<char> bytes = getPair(shown)->address().bytes();
       addresses.emplace_back(bytes.begin(), bytes.end());
     }
     return PackAddresses(addresses);
@@ -88,14 +78,9 @@ class Wiring {
   // Connects to `peer`; `theirs` are its Addresses(). REQUIRES that every rank connects to its peers
   // in ascending order, so that ranks never wait for each other in a circle.
   void Connect(int peer, const std::string& theirs) {
-    const std::string address = UnpackAddress(theirs, static_cast<std::size_t>(context_->rank));
-    context_->getPair(peer)->connect({address.begin(), address.end()});
+    const std::string address = UnpackAddress(theirs, static_cast<std::size_t>(rank));
+    getPair(peer)->connect({address.begin(), address.end()});
   }
-
-  std::shared_ptr<::gloo::Context> context() const { return context_; }
-
- private:
-  const std::shared_ptr<Wired> context_;
 };
 
 }  // namespace
@@ -129,17 +114,17 @@ void Mesh::Connect(const interfaces::Interface& interface, const sdk::Deadline& 
     // Gloo waits five times its timeout for a connection, and for ever with a timeout of 0.
     const auto limit =
         deadline.never() ? milliseconds(0) : std::max(deadline.LeftMilliseconds() / 5, milliseconds(1));
-    Wiring wiring(rank(), size(), interface, limit);
+    const auto wired = std::make_shared<Wired>(rank(), size(), interface, limit);
     const std::vector<std::string> said = members_.Exchange(
-        "place", interface.address + ", pid " + std::to_string(getpid()) + '\n' + wiring.Addresses(),
+        "place", interface.address + ", pid " + std::to_string(getpid()) + '\n' + wired->Addresses(),
         deadline);
     for (const std::string& one : said) places_.push_back(one.substr(0, one.find('\n')));
     for (peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
       const std::string& theirs = said[static_cast<std::size_t>(peer)];
-      wiring.Connect(peer, theirs.substr(theirs.find('\n') + 1));
+      wired->Connect(peer, theirs.substr(theirs.find('\n') + 1));
     }
-    context_ = wiring.context();
+    context_ = wired;
   } catch (const Failure&) {
     throw;
   } catch (const std::exception& error) {
