@@ -75,8 +75,7 @@ void StagingCommunicator::End(Staged& operation, Staged::Outcome outcome) {
 
 std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   failure_.ThrowIfSet();
-  auto operation =
-      std::make_shared<Staged>(op, rank_, size_, ++started_, piece_bytes_, wire_.Takes(op, device_));
+  auto operation = std::make_shared<Staged>(op, rank_, size_, piece_bytes_, wire_.Takes(op, device_));
   Grouped one{operation, std::nullopt};
   if (stream != nullptr) one.stream = *stream;
   if (grouping_) {

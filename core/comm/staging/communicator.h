@@ -44,16 +44,17 @@ class StagedRequest final : public sdk::Request {
 };
 
 // The wire's communicator.
-class StagingWire final : public Wire {
+class StagingWire {
  public:
   StagingWire(const Staging& staging, const dtrun_comm_params& params);
-  ~StagingWire() override;
+  ~StagingWire();
   StagingWire(const StagingWire&) = delete;
   StagingWire& operator=(const StagingWire&) = delete;
 
-  dtrun_request* Start(dtrun_op op, const sdk::Deadline& deadline) override;
-  bool Test(dtrun_request* request) override;
-  void Release(dtrun_request* request) override { table_.req_release(request); }
+  // Null: it is done. Throws.
+  dtrun_request* Start(dtrun_op op, const sdk::Deadline& deadline);
+  bool Test(dtrun_request* request);
+  void Release(dtrun_request* request) { table_.req_release(request); }
   // Waits at most `timeout` for its end.
   void Wait(dtrun_request* request, sdk::Nanoseconds timeout);
   // [abort-safe]
@@ -137,7 +138,6 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   const OwnedStream out_, in_;  // copies of the two directions
   PiecePool pieces_;
   const std::uint64_t piece_bytes_;
-  std::uint64_t started_ = 0;  // [comm-serial]
   bool grouping_ = false;
   std::vector<Grouped> group_;
 

@@ -18,31 +18,31 @@ constexpr std::uint64_t kLargestKept = 8 << 20;
 }  // namespace
 
 Piece::~Piece() {
-  if (memory_ != nullptr) pool_->Give({memory_, bytes_, pinned_});
+  if (memory() != nullptr) pool_->Give(piece_);
 }
 
 PiecePool::~PiecePool() {
-  for (const Free& piece : free_) Return(piece);
+  for (const HostPiece& piece : free_) Return(piece);
 }
 
 Piece PiecePool::Take(std::uint64_t bytes) {
   if (bytes == 0) return {};
   const auto fits =
-      std::find_if(free_.begin(), free_.end(), [&](const Free& free) { return free.bytes >= bytes; });
+      std::find_if(free_.begin(), free_.end(), [&](const HostPiece& free) { return free.bytes >= bytes; });
   if (fits != free_.end()) {
-    const Free piece = *fits;
+    const HostPiece piece = *fits;
     free_.erase(fits);
-    return {*this, piece.memory, piece.bytes, piece.pinned};
+    return {*this, piece};
   }
   const std::uint64_t rounded =
       std::max(kSmallest, bytes > kLargestKept ? (bytes + 4095) / 4096 * 4096 : std::bit_ceil(bytes));
   if (!short_of_pinned_) {
     if (void* const memory = device_.AllocateHost(rounded); memory != nullptr)
-      return {*this, memory, rounded, true};
+      return {*this, {memory, rounded, true}};
     short_of_pinned_ = true;
   }
   if (void* const memory = std::aligned_alloc(4096, rounded); memory != nullptr)
-    return {*this, memory, rounded, false};
+    return {*this, {memory, rounded, false}};
   throw sdk::Failure(
       DTRUN_OUT_OF_MEMORY,
       fmt::format("'{}' has no memory of the host for {} bytes to stage, neither pinned nor ordinary; "
@@ -65,7 +65,7 @@ std::uint64_t PiecePool::Affordable(std::uint64_t most) {
   return most;
 }
 
-void PiecePool::Give(const Free& piece) {
+void PiecePool::Give(const HostPiece& piece) {
   if (free_.size() < kKept && piece.bytes <= kLargestKept) {
     free_.push_back(piece);
   } else {
@@ -73,7 +73,7 @@ void PiecePool::Give(const Free& piece) {
   }
 }
 
-void PiecePool::Return(const Free& piece) {
+void PiecePool::Return(const HostPiece& piece) {
   if (leak_) return;
   if (piece.pinned) {
     device_.FreeHost(piece.memory, piece.bytes);

@@ -25,14 +25,14 @@ class DeviceCalls {
   int kind() const { return table_.kind; }
 
   void Copy(void* to, const void* from, std::uint64_t bytes, const dtrun_stream& stream) const {
-    Do([&](dtrun_error* e) { return table_.copy(self_, to, from, bytes, &stream, e); });
+    sdk::Check([&](dtrun_error* e) { return table_.copy(self_, to, from, bytes, &stream, e); });
   }
   void Record(dtrun_event* event, const dtrun_stream& stream) const {
-    Do([&](dtrun_error* e) { return table_.event_record(self_, event, &stream, e); });
+    sdk::Check([&](dtrun_error* e) { return table_.event_record(self_, event, &stream, e); });
   }
   bool Test(dtrun_event* event) const {
     bool reached = true;
-    Do([&](dtrun_error* e) {
+    sdk::Check([&](dtrun_error* e) {
       const dtrun_status status = table_.event_test(self_, event, e);
       reached = status != DTRUN_PENDING;
       return reached ? status : dtrun_status{DTRUN_OK};
@@ -40,11 +40,11 @@ class DeviceCalls {
     return reached;
   }
   void WaitEvent(dtrun_event* event, const dtrun_stream& stream) const {
-    Do([&](dtrun_error* e) { return table_.event_wait(self_, event, &stream, e); });
+    sdk::Check([&](dtrun_error* e) { return table_.event_wait(self_, event, &stream, e); });
   }
   dtrun_event* MakeEvent() const {
     dtrun_event* event = nullptr;
-    Do([&](dtrun_error* e) { return table_.event_create(self_, index_, &event, e); });
+    sdk::Check([&](dtrun_error* e) { return table_.event_create(self_, index_, &event, e); });
     return event;
   }
   void DestroyEvent(dtrun_event* event) const { table_.event_destroy(self_, event); }
@@ -54,7 +54,7 @@ class DeviceCalls {
     params.device_index = index_;
     dtrun_stream stream;
     DTRUN_INIT(stream);
-    Do([&](dtrun_error* e) { return table_.stream_create(self_, &params, &stream, e); });
+    sdk::Check([&](dtrun_error* e) { return table_.stream_create(self_, &params, &stream, e); });
     return stream;
   }
   void DestroyStream(const dtrun_stream& stream) const { table_.stream_destroy(self_, &stream); }
@@ -84,10 +84,6 @@ class DeviceCalls {
     params.device_index = -1;
     return params;
   }
-  template <class Call>
-  static void Do(Call&& call) {
-    sdk::Check(std::forward<Call>(call));
-  }
 
   const dtrun_device& table_;
   dtrun_instance* const self_;
@@ -108,33 +104,33 @@ class OwnedStream {
   const dtrun_stream stream_;
 };
 
+struct HostPiece {
+  void* memory = nullptr;
+  std::uint64_t bytes = 0;
+  bool pinned = false;
+};
+
 class PiecePool;
 
 // Returns itself to its pool.
 class Piece {
  public:
   Piece() = default;
-  Piece(PiecePool& pool, void* memory, std::uint64_t bytes, bool pinned)
-      : pool_(&pool), memory_(memory), bytes_(bytes), pinned_(pinned) {}
+  Piece(PiecePool& pool, const HostPiece& piece) : pool_(&pool), piece_(piece) {}
   Piece(Piece&& other) noexcept { *this = std::move(other); }
   Piece& operator=(Piece&& other) noexcept {
     std::swap(pool_, other.pool_);
-    std::swap(memory_, other.memory_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(pinned_, other.pinned_);
+    std::swap(piece_, other.piece_);
     return *this;
   }
   ~Piece();
 
-  void* memory() const { return memory_; }
-  std::uint64_t bytes() const { return bytes_; }
-  bool pinned() const { return pinned_; }
+  void* memory() const { return piece_.memory; }
+  std::uint64_t bytes() const { return piece_.bytes; }
 
  private:
   PiecePool* pool_ = nullptr;
-  void* memory_ = nullptr;
-  std::uint64_t bytes_ = 0;
-  bool pinned_ = false;
+  HostPiece piece_;
 };
 
 class PiecePool {
@@ -153,24 +149,17 @@ class PiecePool {
   std::uint64_t Affordable(std::uint64_t most);
   // Frees nothing from now on: copies that never ended may still use it.
   void Leak() { leak_ = true; }
-  // Whether pinned memory has run out.
-  bool short_of_pinned() const { return short_of_pinned_; }
 
  private:
   friend class Piece;
-  struct Free {
-    void* memory;
-    std::uint64_t bytes;
-    bool pinned;
-  };
-  void Give(const Free& piece);
-  void Return(const Free& piece);
+  void Give(const HostPiece& piece);
+  void Return(const HostPiece& piece);
 
   const DeviceCalls& device_;
   const std::string name_;
-  std::vector<Free> free_;
+  std::vector<HostPiece> free_;
   bool leak_ = false;
-  bool short_of_pinned_ = false;
+  bool short_of_pinned_ = false;  // it has run out
 };
 
 }  // namespace dtrun::comm

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/comm/staging/communicator.h"
+
 namespace dtrun::comm {
 
 bool Staged::Advance(const Lanes& lanes, bool may_send) {
@@ -108,7 +110,7 @@ dtrun_request* Staged::Waiting() const {
   return slots_[next_in_ % slots_.size()].request;
 }
 
-void Staged::Drop(Wire& wire) {
+void Staged::Drop(StagingWire& wire) {
   for (Slot& slot : slots_) {
     if (slot.request != nullptr) wire.Release(std::exchange(slot.request, nullptr));
   }

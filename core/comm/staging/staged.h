@@ -15,31 +15,20 @@
 
 namespace dtrun::comm {
 
-// The wire, as a staged operation sees it.
-class Wire {
- public:
-  virtual ~Wire() = default;
-  // Null: it is done. Throws.
-  virtual dtrun_request* Start(dtrun_op op, const sdk::Deadline& deadline) = 0;
-  virtual bool Test(dtrun_request* request) = 0;
-  virtual void Release(dtrun_request* request) = 0;
-};
+class StagingWire;
 
 class Staged {
  public:
   enum class Outcome : int { kRunning, kDone, kFailed };
 
-  // `number`: of this operation on its communicator, from 1.
   // `direct`: the wire supports the device's memory, so nothing is copied.
-  Staged(const dtrun_op& op, int rank, int size, std::uint64_t number, std::uint64_t most_bytes, bool direct)
+  Staged(const dtrun_op& op, int rank, int size, std::uint64_t most_bytes, bool direct)
       : direct_(direct),
         op_(op, size),
         rounds_(*op_, rank, size, most_bytes),
-        number_(number),
         deadline_(sdk::Nanoseconds(op.timeout_ns)) {}
 
   const dtrun_op& op() const { return *op_; }
-  std::uint64_t number() const { return number_; }
   const sdk::Deadline& deadline() const { return deadline_; }
   bool collective() const { return sdk::IsCollective(op_->kind); }
   Outcome outcome() const { return outcome_.load(std::memory_order_acquire); }
@@ -64,7 +53,7 @@ class Staged {
     const dtrun_stream& out;
     const dtrun_stream& in;
     PiecePool& pieces;
-    Wire& wire;
+    StagingWire& wire;
   };
   // Advances what it can; false if nothing. `may_send`: all operations before it have given theirs to the
   // wire.
@@ -78,7 +67,7 @@ class Staged {
   // Another one is in flight behind it, so the wire does not run dry when it ends.
   bool MoreBehind() const { return next_wire_ > next_in_ + 1; }
   // Releases its requests on the wire, which has been aborted.
-  void Drop(Wire& wire);
+  void Drop(StagingWire& wire);
   // Whether copies of it may still run.
   bool Copies(const DeviceCalls& device) const;
   // Frees its events and pieces.
@@ -108,7 +97,6 @@ class Staged {
   const bool direct_;
   const sdk::OwnedOp op_;
   const Rounds rounds_;
-  const std::uint64_t number_;
   const sdk::Deadline deadline_;
   std::atomic<Outcome> outcome_{Outcome::kRunning};
   std::atomic<bool> given_{false};
