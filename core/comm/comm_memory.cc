@@ -39,14 +39,10 @@ Result<void*> CommMemory::Allocate(std::uint64_t bytes) {
   const auto mem_alloc = state_.host.carrier.table.mem_alloc;
   if (mem_alloc != nullptr) {
     if (Status usable = state_.Usable(); !usable) return std::move(usable).error();
-    PluginError cause;
-    const OperationCall call = state_.Enter(state_.host);
-    if (const dtrun_status status = state_.Answer(
-            state_.host, &cause, [&] { return mem_alloc(state_.host.comm, &params, &memory, &cause); });
-        status != DTRUN_OK) {
-      return Answered(state_.making, status, cause,
-                      fmt::format("alloc of {} bytes on '{}'", bytes, state_.making.name));
-    }
+    const Status allocated = state_.Call(
+        state_.host, [&](dtrun_error* e) { return mem_alloc(state_.host.comm, &params, &memory, e); },
+        "alloc of {} bytes on '{}'", bytes, state_.making.name);
+    if (!allocated) return allocated.error();
   } else {
     memory = std::aligned_alloc(kAlignment, rounded);
     if (memory == nullptr) {
@@ -69,17 +65,14 @@ Result<void*> CommMemory::AllocateOn(std::uint64_t bytes, std::int32_t kind, std
   params.device_kind = kind;
   params.device_index = index;
   void* memory = nullptr;
-  PluginError cause;
-  const OperationCall call = state_.Enter(route);
   const bool own = route.carrier.table.mem_alloc != nullptr;
-  const dtrun_status status = state_.Answer(route, &cause, [&] {
-    return own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
-               : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, &cause);
-  });
-  if (status != DTRUN_OK) {
-    return Answered(state_.making, status, cause,
-                    fmt::format("alloc_on of {} bytes on {} {}", bytes, KindName(kind), index));
-  }
+  const auto allocate = [&](dtrun_error* e) {
+    return own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, e)
+               : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, e);
+  };
+  const Status allocated =
+      state_.Call(route, allocate, "alloc_on of {} bytes on {} {}", bytes, KindName(kind), index);
+  if (!allocated) return allocated.error();
   return Keep(memory, {true, own, params});
 }
 
@@ -143,18 +136,16 @@ Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind
   params.bytes = bytes;
   params.device_kind = kind;
   params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : index;
-  PluginError cause;
-  const OperationCall call = state_.Enter(*route);
-  const dtrun_status status =
-      state_.Answer(*route, &cause, [&] { return mem_register(route->comm, &params, memory, &cause); });
+  Status done = state_.Call(
+      *route, [&](dtrun_error* e) { return mem_register(route->comm, &params, memory, e); },
+      "register of {} bytes at {} on '{}'", bytes, memory, state_.making.name);
   const std::lock_guard lock(mutex_);
-  if (status == DTRUN_OK) {
+  if (done) {
     registered_.at(begin).ready = true;
-    return {};
+  } else {
+    registered_.erase(begin);
   }
-  registered_.erase(begin);
-  return Answered(state_.making, status, cause,
-                  fmt::format("register of {} bytes at {} on '{}'", bytes, memory, state_.making.name));
+  return done;
 }
 
 void CommMemory::Deregister(void* memory) {

@@ -5,6 +5,8 @@
 // Any thread may call; the destructor must run alone.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -13,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/number.h"
@@ -120,6 +123,17 @@ class CommState {
     } catch (...) {
       return OperationThrew(route.carrier.name, making.report, cause);
     }
+  }
+
+  // Calls such a member outside of operations. `what`: of its failure, in fmt's form.
+  template <class Member, class... Args>
+  Status Call(const Route& route, const Member& member, fmt::format_string<Args...> what,
+              Args&&... args) const {
+    PluginError cause;
+    const OperationCall call = Enter(route);
+    const dtrun_status status = Answer(route, &cause, [&] { return member(&cause); });
+    if (status == DTRUN_OK) return {};
+    return Answered(making, status, cause, fmt::format(what, std::forward<Args>(args)...));
   }
 
   // The device's route, once it is open.

@@ -111,20 +111,18 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
                  fmt::format("group_begin: '{}' has a group open already; end it first", state_.making.name)}
         .CopyTo(err);
   }
-  if (state_.host.carrier.table.group_begin != nullptr) {
-    PluginError cause;
-    const comm::OperationCall call = state_.Enter(state_.host);
-    const auto begin = [&] {
-      return state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
-    };
-    if (const dtrun_status status = state_.Answer(state_.host, &cause, begin); status != DTRUN_OK) {
-      return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name))
-          .CopyTo(err);
-    }
-  }
+  if (const Status begun = BeginGroupOf(state_.host); !begun) return begun.error().CopyTo(err);
   group_ = {true, std::this_thread::get_id(), nullptr, nullptr};
   group_.end = &group_.first;
   return DTRUN_OK;
+}
+
+Status dtrun_comm::BeginGroupOf(const comm::Route& route) {
+  const auto begin = route.carrier.table.group_begin;
+  if (begin == nullptr) return {};
+  return state_.Call(
+      route, [&](dtrun_error* e) { return begin(route.comm, &kGroup, e); }, "group on '{}'",
+      state_.making.name);
 }
 
 Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_work) {
@@ -141,20 +139,13 @@ Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_
   }
   if (!route.OfDevice() || group_.of_device) return {};
   group_.of_device = true;
-  if (route.carrier.table.group_begin == nullptr) return {};
-  PluginError cause;
-  const comm::OperationCall call = state_.Enter(route);
-  const dtrun_status status = state_.Answer(
-      route, &cause, [&] { return route.carrier.table.group_begin(route.comm, &kGroup, &cause); });
-  if (status == DTRUN_OK) return {};
-  return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name));
+  return BeginGroupOf(route);
 }
 
 dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
   std::unique_ptr<dtrun_work> empty = std::make_unique<dtrun_work>();
   dtrun_work* group = nullptr;
-  PluginError cause;
-  dtrun_status status = DTRUN_OK;
+  Status ended;
   {
     const std::lock_guard lock(state_.order);
     if (!group_.open || group_.owner != std::this_thread::get_id()) {
@@ -168,13 +159,10 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
       const bool open = route != nullptr && (!route->OfDevice() || group_.of_device);
       if (!open || route->carrier.table.group_end == nullptr) continue;
       // End both, even if one fails: an open group would never start, and never end.
-      PluginError own;
-      const comm::OperationCall call = state_.Enter(*route);
-      const dtrun_status ended = state_.Answer(
-          *route, &own, [&] { return route->carrier.table.group_end(route->comm, &kGroup, &own); });
-      if (status != DTRUN_OK || ended == DTRUN_OK) continue;
-      status = ended;
-      cause = own;
+      Status own = state_.Call(
+          *route, [&](dtrun_error* e) { return route->carrier.table.group_end(route->comm, &kGroup, e); },
+          "group on '{}'", state_.making.name);
+      if (ended) ended = std::move(own);
     }
     group = std::exchange(group_, {}).first;
     for (dtrun_work* one = group; one != nullptr; one = one->together) {
@@ -187,9 +175,8 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
     }
   }
   // Unlike a rejected single call, this leaves operations behind that may have started.
-  if (status != DTRUN_OK) {
-    state_.Record(Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name)));
-  }
+  if (!ended) state_.Record(ended.error());
+  dtrun_status status = DTRUN_OK;
   if (state_.failed()) {
     status = state_.FirstFailure(err);
   } else if (out != nullptr) {

@@ -81,6 +81,7 @@ struct dtrun_comm {
   // `stream` null: `op` uses host memory.
   dtrun_status StartOn(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream, dtrun_work** out,
                        dtrun_error* err);
+  dtrun::Status BeginGroupOf(const dtrun::comm::Route& route);
   // Adds `op` to the open group. REQUIRES state_.order and a group.
   dtrun::Status JoinGroup(dtrun::comm::Route& route, const dtrun_op& op, bool wants_work);
   // Makes later work on the stream wait for that one operation, not for a chain. Not under it.

@@ -118,14 +118,15 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
   params.parent_ranks = params.parent == nullptr ? nullptr : m.parent_ranks.data();
   PluginError error;
   const std::string& backend = route.carrier.name;
+  const std::string who = fmt::format("backend '{}', making '{}'", backend, m.name);
   const PluginCall call(
-      fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,
-      [&] { return WhyNotMade(m, RouteName(route)); }, m.Due(route.carrier.extensions.plugin != nullptr));
+      who, m.Limit(), m.report, [&] { return WhyNotMade(m, RouteName(route)); },
+      m.Due(route.carrier.extensions.plugin != nullptr));
   dtrun_status status = DTRUN_OK;
   try {
     status = route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
   } catch (...) {
-    return Threw(fmt::format("backend '{}', making '{}'", backend, m.name), m.report);
+    return Threw(who, m.report);
   }
   if (status != DTRUN_OK) {
     route.comm = nullptr;
