@@ -50,7 +50,7 @@ void Collectives::Run(const dtrun_op& op) {
     case DTRUN_SCATTERV: return ExchangeParts(op);
     default:
       // Those who met have been through a barrier already.
-      if (team_.entry() == nullptr) api().Check(api().barrier(comm()), "MPI_Barrier");
+      if (team_.entry() == nullptr) api().MPI_Barrier(comm());
   }
 }
 
@@ -59,47 +59,40 @@ BigType Collectives::Elements(std::int32_t dtype, std::uint64_t count) const {
   return BigType(api(), team_.world().combiners().Mover(width), width, count, limit_);
 }
 
+bool Collectives::IsOwnBlock(const dtrun_op& op, const void* own, const void* all) const {
+  return own == At(all, op.count * static_cast<std::uint64_t>(team_.rank()), kernels::ElementBytes(op.dtype));
+}
+
 void Collectives::Broadcast(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const MPI_Comm comm = CommFor(op.count * kernels::ElementBytes(op.dtype));
-  api().Check(api().bcast(op.recv, block.count(), block.type(), op.root, comm), "MPI_Bcast");
+  api().MPI_Bcast(op.recv, block.count(), block.type(), op.root, comm);
 }
 
 void Collectives::Allgather(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
-  const void* const send = op.send == At(op.recv, place, width) ? MPI_IN_PLACE : op.send;
-  api().Check(
-      api().allgather(send, block.count(), block.type(), op.recv, block.count(), block.type(), comm()),
-      "MPI_Allgather");
+  const void* const send = IsOwnBlock(op, op.send, op.recv) ? MPI_IN_PLACE : op.send;
+  api().MPI_Allgather(send, block.count(), block.type(), op.recv, block.count(), block.type(), comm());
 }
 
 void Collectives::Alltoall(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const void* const send = op.send == op.recv ? MPI_IN_PLACE : op.send;
-  api().Check(api().alltoall(send, block.count(), block.type(), op.recv, block.count(), block.type(), comm()),
-              "MPI_Alltoall");
+  api().MPI_Alltoall(send, block.count(), block.type(), op.recv, block.count(), block.type(), comm());
 }
 
 void Collectives::Gather(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
-  const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
-  const bool in_place =
-      team_.rank() == op.root && op.send == At(op.recv, place, kernels::ElementBytes(op.dtype));
-  api().Check(api().gather(in_place ? MPI_IN_PLACE : op.send, block.count(), block.type(), op.recv,
-                           block.count(), block.type(), op.root, comm()),
-              "MPI_Gather");
+  const bool in_place = team_.rank() == op.root && IsOwnBlock(op, op.send, op.recv);
+  api().MPI_Gather(in_place ? MPI_IN_PLACE : op.send, block.count(), block.type(), op.recv, block.count(),
+                   block.type(), op.root, comm());
 }
 
 void Collectives::Scatter(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
-  const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
-  const bool in_place =
-      team_.rank() == op.root && op.recv == At(op.send, place, kernels::ElementBytes(op.dtype));
-  api().Check(api().scatter(op.send, block.count(), block.type(), in_place ? MPI_IN_PLACE : op.recv,
-                            block.count(), block.type(), op.root, comm()),
-              "MPI_Scatter");
+  const bool in_place = team_.rank() == op.root && IsOwnBlock(op, op.recv, op.send);
+  api().MPI_Scatter(op.send, block.count(), block.type(), in_place ? MPI_IN_PLACE : op.recv, block.count(),
+                    block.type(), op.root, comm());
 }
 
 // The counts are alike on all ranks, so all choose the same way; places are each rank's own.
@@ -120,9 +113,8 @@ void Collectives::Allgatherv(const dtrun_op& op) {
   void* const recv = direct ? op.recv : scratch_.Get(next * width);
   const bool in_place = direct && op.send == At(op.recv, own.begin, width);
   const MPI_Datatype type = team_.world().combiners().Mover(width);
-  api().Check(api().allgatherv(in_place ? MPI_IN_PLACE : op.send, static_cast<int>(own.size), type, recv,
-                               counts.data(), places.data(), type, comm()),
-              "MPI_Allgatherv");
+  api().MPI_Allgatherv(in_place ? MPI_IN_PLACE : op.send, static_cast<int>(own.size), type, recv,
+                       counts.data(), places.data(), type, comm());
   if (direct) return;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     Copy(At(op.recv, parts[rank].begin, width), At(recv, static_cast<std::uint64_t>(places[rank]), width),
@@ -144,26 +136,24 @@ void Collectives::ExchangeParts(const dtrun_op& op) {
   }
   std::vector<BigType> blocks;
   std::vector<MPI_Request> requests;
-  const auto start = [&](auto* call, const char* name, auto* memory, const sdk::Part& part, int peer) {
+  const auto start = [&](const auto& call, auto* memory, const sdk::Part& part, int peer) {
     if (part.size == 0) return;
     const BigType& block = blocks.emplace_back(Elements(op.dtype, part.size));
-    api().Check(call(At(memory, part.begin, width), block.count(), block.type(), peer, 0,
-                     team_.handles().pieces, &requests.emplace_back()),
-                name);
+    call(At(memory, part.begin, width), block.count(), block.type(), peer, 0, team_.handles().pieces,
+         &requests.emplace_back());
   };
   // Beginning with the next rank, so that not all send to rank 0 first.
   for (int step = 1; step < team_.size(); ++step) {
     const int from = (team_.rank() + team_.size() - step) % team_.size();
-    start(api().irecv, "MPI_Irecv", op.recv, takes[Index(from)], from);
+    start(api().MPI_Irecv, op.recv, takes[Index(from)], from);
   }
   for (int step = 1; step < team_.size(); ++step) {
     const int to = (team_.rank() + step) % team_.size();
-    start(api().isend, "MPI_Isend", send, gives[Index(to)], to);
+    start(api().MPI_Isend, send, gives[Index(to)], to);
   }
   const std::size_t own = Index(team_.rank());
   Copy(At(op.recv, takes[own].begin, width), At(send, gives[own].begin, width), takes[own].size, width);
-  api().Check(api().waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-              "MPI_Waitall");
+  api().MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
 }
 
 }  // namespace dtrun::mpi_plugin

@@ -53,6 +53,8 @@ class Collectives {
   void Allgatherv(const dtrun_op& op);
   void ExchangeParts(const dtrun_op& op);
   BigType Elements(std::int32_t dtype, std::uint64_t count) const;
+  // Whether `own` is this rank's block in `all`.
+  bool IsOwnBlock(const dtrun_op& op, const void* own, const void* all) const;
 
   const Api& api() const { return team_.api(); }
   MPI_Comm comm() const { return team_.handles().main; }

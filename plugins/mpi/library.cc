@@ -69,7 +69,7 @@ Library Load(const std::string& name) {
   return {Api(Symbols(image, linked != nullptr, path)), path, version};
 }
 
-using Function = void (*)(void*, void*, int*, MPI_Datatype*);
+using Combining = void (*)(void*, void*, int*, MPI_Datatype*);
 
 // MPI gives a user's function no context, so there is one for each pair.
 template <std::int32_t Dtype, std::int32_t Reduce>
@@ -82,7 +82,7 @@ void Combine(void* in, void* inout, int* count, MPI_Datatype*) {
 struct Entry {
   std::int32_t dtype;
   std::int32_t reduce;
-  Function function;
+  Combining function;
 };
 
 template <std::int32_t Dtype, std::int32_t Reduce>
@@ -147,8 +147,7 @@ bool Api::TakesCuda() const {
   return ask() == 1;
 }
 
-void Api::Check(int code, const char* call) const {
-  if (code == MPI_SUCCESS) return;
+void Fail(const char* call, int code, decltype(&::MPI_Error_string) error_string) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
   if (error_string(code, text, &length) != MPI_SUCCESS) text[0] = '\0';
@@ -185,27 +184,27 @@ BigType::BigType(const Api& api, MPI_Datatype element, std::size_t width, std::u
   if (count <= limit) return;
   // Whole chunks, and the rest behind them.
   MPI_Datatype chunk;
-  api.Check(api.type_contiguous(static_cast<int>(limit), element, &chunk), "MPI_Type_contiguous");
+  api.MPI_Type_contiguous(static_cast<int>(limit), element, &chunk);
   const int lengths[] = {static_cast<int>(count / limit), static_cast<int>(count % limit)};
   const MPI_Aint places[] = {0, static_cast<MPI_Aint>((count - count % limit) * width)};
   const MPI_Datatype types[] = {chunk, element};
-  api.Check(api.type_create_struct(2, lengths, places, types, &type_), "MPI_Type_create_struct");
+  api.MPI_Type_create_struct(2, lengths, places, types, &type_);
   own_ = true;
-  api.Check(api.type_commit(&type_), "MPI_Type_commit");
-  api.Check(api.type_free(&chunk), "MPI_Type_free");
+  api.MPI_Type_commit(&type_);
+  api.MPI_Type_free(&chunk);
 }
 
 BigType::BigType(BigType&& other) noexcept
     : api_(other.api_), count_(other.count_), type_(other.type_), own_(std::exchange(other.own_, false)) {}
 
 BigType::~BigType() {
-  if (own_) api_.type_free(&type_);
+  if (own_) api_.MPI_Type_free.Try(&type_);
 }
 
 Combiners::Combiners(const Api& api) : api_(api) {
   for (const Entry& entry : kEntries) {
     MPI_Op op;
-    api.Check(api.op_create(entry.function, 1, &op), "MPI_Op_create");
+    api.MPI_Op_create(entry.function, 1, &op);
     own_[static_cast<std::size_t>(entry.dtype)][static_cast<std::size_t>(entry.reduce)] = op;
   }
 }

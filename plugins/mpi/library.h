@@ -20,6 +20,8 @@
 
 namespace dtrun::mpi_plugin {
 
+[[noreturn]] void Fail(const char* call, int code, decltype(&::MPI_Error_string) error_string);
+
 // What a libmpi has, by name. Nothing is linked: the types come from mpi.h, the addresses from the library.
 class Symbols {
  public:
@@ -38,56 +40,47 @@ class Symbols {
   std::string path_;
 };
 
+template <class F>
+class Function;
+// A function of MPI, which throws when it fails. Constant; any thread.
+template <class... Of>
+class Function<int (*)(Of...)> {
+ public:
+  Function(const Symbols& symbols, const char* name)
+      : name_(name), call_(symbols[name]), error_string_(symbols["MPI_Error_string"]) {}
+
+  void operator()(Of... arguments) const {
+    if (const int code = call_(arguments...); code != MPI_SUCCESS) Fail(name_, code, error_string_);
+  }
+  // Whether it succeeds.
+  bool Try(Of... arguments) const { return call_(arguments...) == MPI_SUCCESS; }
+
+ private:
+  const char* name_;
+  int (*call_)(Of...);
+  decltype(&::MPI_Error_string) error_string_;
+};
+
+// clang-format off
+#define DTRUN_MPI_FUNCTIONS(X)                                                                              \
+  X(MPI_Initialized) X(MPI_Finalized) X(MPI_Init_thread) X(MPI_Query_thread) X(MPI_Finalize)                \
+  X(MPI_Comm_rank) X(MPI_Comm_size) X(MPI_Comm_group) X(MPI_Comm_create_group) X(MPI_Comm_dup)              \
+  X(MPI_Comm_dup_with_info) X(MPI_Info_create) X(MPI_Info_set) X(MPI_Info_free) X(MPI_Comm_free)            \
+  X(MPI_Comm_set_errhandler) X(MPI_Comm_get_attr) X(MPI_Group_incl) X(MPI_Group_free) X(MPI_Allreduce)      \
+  X(MPI_Reduce) X(MPI_Reduce_scatter) X(MPI_Bcast) X(MPI_Allgather) X(MPI_Allgatherv) X(MPI_Alltoall)       \
+  X(MPI_Gather) X(MPI_Scatter) X(MPI_Barrier) X(MPI_Isend) X(MPI_Irecv) X(MPI_Test) X(MPI_Waitall)          \
+  X(MPI_Cancel) X(MPI_Get_count) X(MPI_Type_contiguous) X(MPI_Type_create_struct) X(MPI_Type_commit)        \
+  X(MPI_Type_free) X(MPI_Op_create)
+// clang-format on
+
 // The functions and handles of a libmpi. Constant; any thread.
 struct Api {
   explicit Api(Symbols from) : symbols(std::move(from)) {}
 
   const Symbols symbols;
-  decltype(&::MPI_Initialized) initialized = symbols["MPI_Initialized"];
-  decltype(&::MPI_Finalized) finalized = symbols["MPI_Finalized"];
-  decltype(&::MPI_Init_thread) init_thread = symbols["MPI_Init_thread"];
-  decltype(&::MPI_Query_thread) query_thread = symbols["MPI_Query_thread"];
-  decltype(&::MPI_Finalize) finalize = symbols["MPI_Finalize"];
-  decltype(&::MPI_Error_string) error_string = symbols["MPI_Error_string"];
-
-  decltype(&::MPI_Comm_rank) comm_rank = symbols["MPI_Comm_rank"];
-  decltype(&::MPI_Comm_size) comm_size = symbols["MPI_Comm_size"];
-  decltype(&::MPI_Comm_group) comm_group = symbols["MPI_Comm_group"];
-  decltype(&::MPI_Comm_create_group) comm_create_group = symbols["MPI_Comm_create_group"];
-  decltype(&::MPI_Comm_dup) comm_dup = symbols["MPI_Comm_dup"];
-  decltype(&::MPI_Comm_dup_with_info) comm_dup_with_info = symbols["MPI_Comm_dup_with_info"];
-  decltype(&::MPI_Info_create) info_create = symbols["MPI_Info_create"];
-  decltype(&::MPI_Info_set) info_set = symbols["MPI_Info_set"];
-  decltype(&::MPI_Info_free) info_free = symbols["MPI_Info_free"];
-  decltype(&::MPI_Comm_free) comm_free = symbols["MPI_Comm_free"];
-  decltype(&::MPI_Comm_set_errhandler) comm_set_errhandler = symbols["MPI_Comm_set_errhandler"];
-  decltype(&::MPI_Comm_get_attr) comm_get_attr = symbols["MPI_Comm_get_attr"];
-  decltype(&::MPI_Group_incl) group_incl = symbols["MPI_Group_incl"];
-  decltype(&::MPI_Group_free) group_free = symbols["MPI_Group_free"];
-
-  decltype(&::MPI_Allreduce) allreduce = symbols["MPI_Allreduce"];
-  decltype(&::MPI_Reduce) reduce = symbols["MPI_Reduce"];
-  decltype(&::MPI_Reduce_scatter) reduce_scatter = symbols["MPI_Reduce_scatter"];
-  decltype(&::MPI_Bcast) bcast = symbols["MPI_Bcast"];
-  decltype(&::MPI_Allgather) allgather = symbols["MPI_Allgather"];
-  decltype(&::MPI_Allgatherv) allgatherv = symbols["MPI_Allgatherv"];
-  decltype(&::MPI_Alltoall) alltoall = symbols["MPI_Alltoall"];
-  decltype(&::MPI_Gather) gather = symbols["MPI_Gather"];
-  decltype(&::MPI_Scatter) scatter = symbols["MPI_Scatter"];
-  decltype(&::MPI_Barrier) barrier = symbols["MPI_Barrier"];
-
-  decltype(&::MPI_Isend) isend = symbols["MPI_Isend"];
-  decltype(&::MPI_Irecv) irecv = symbols["MPI_Irecv"];
-  decltype(&::MPI_Test) test = symbols["MPI_Test"];
-  decltype(&::MPI_Waitall) waitall = symbols["MPI_Waitall"];
-  decltype(&::MPI_Cancel) cancel = symbols["MPI_Cancel"];
-  decltype(&::MPI_Get_count) get_count = symbols["MPI_Get_count"];
-
-  decltype(&::MPI_Type_contiguous) type_contiguous = symbols["MPI_Type_contiguous"];
-  decltype(&::MPI_Type_create_struct) type_create_struct = symbols["MPI_Type_create_struct"];
-  decltype(&::MPI_Type_commit) type_commit = symbols["MPI_Type_commit"];
-  decltype(&::MPI_Type_free) type_free = symbols["MPI_Type_free"];
-  decltype(&::MPI_Op_create) op_create = symbols["MPI_Op_create"];
+#define DTRUN_MPI_FUNCTION(name) const Function<decltype(&::name)> name{symbols, #name};
+  DTRUN_MPI_FUNCTIONS(DTRUN_MPI_FUNCTION)
+#undef DTRUN_MPI_FUNCTION
 
   // In Open MPI's mpi.h a predefined handle is the address of an object of the library.
   MPI_Comm comm_world = symbols["ompi_mpi_comm_world"];
@@ -117,9 +110,6 @@ struct Api {
   // Open MPI's own answer to whether it takes memory of CUDA (MPIX_Query_cuda_support). From 5.0 on it is
   // known once MPI has been started, and no before.
   bool TakesCuda() const;
-
-  // Throws when `code` is no success; `call` names the function.
-  void Check(int code, const char* call) const;
 };
 
 // A count of elements as MPI takes it: an int and a type, whatever the number.

@@ -130,14 +130,10 @@ class Messages : public std::enable_shared_from_this<Messages> {
     const BigType& block = *message.block;
     const MPI_Comm comm = High(op.tag) ? team_->handles().high : team_->handles().main;
     if (op.kind == DTRUN_SEND) {
-      api().Check(
-          api().isend(op.send, block.count(), block.type(), op.peer, Low(op.tag), comm, &message.request),
-          "MPI_Isend");
+      api().MPI_Isend(op.send, block.count(), block.type(), op.peer, Low(op.tag), comm, &message.request);
     } else {
       const int peer = op.peer == DTRUN_ANY_SOURCE ? MPI_ANY_SOURCE : op.peer;
-      api().Check(
-          api().irecv(op.recv, block.count(), block.type(), peer, Low(op.tag), comm, &message.request),
-          "MPI_Irecv");
+      api().MPI_Irecv(op.recv, block.count(), block.type(), peer, Low(op.tag), comm, &message.request);
     }
     message.posted = true;
   }
@@ -147,7 +143,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
     if (!message.posted) return false;
     MPI_Status status{};
     int ended = 0;
-    api().Check(api().test(&message.request, &ended, &status), "MPI_Test");
+    api().MPI_Test(&message.request, &ended, &status);
     if (ended == 0) return false;
     if (message.op.kind == DTRUN_RECV) {
       CheckLength(message, status);
@@ -190,7 +186,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void CheckLength(const Message& message, MPI_Status& status) {
     const BigType& block = *message.block;
     int count = 0;
-    api().Check(api().get_count(&status, block.type(), &count), "MPI_Get_count");
+    api().MPI_Get_count(&status, block.type(), &count);
     if (count == block.count()) return;
     throw Failure(DTRUN_INVALID_ARGUMENT,
                   sdk::OperationText(message.op) + ": the message from rank " +
@@ -209,11 +205,11 @@ class Messages : public std::enable_shared_from_this<Messages> {
     if (!message.posted || !may_call) return;
     int ended = 0;
     MPI_Status status{};
-    if (api().test(&message.request, &ended, &status) != MPI_SUCCESS || ended != 0) return;
-    if (message.op.kind != DTRUN_RECV || api().cancel(&message.request) != MPI_SUCCESS) return;
+    if (!api().MPI_Test.Try(&message.request, &ended, &status) || ended != 0) return;
+    if (message.op.kind != DTRUN_RECV || !api().MPI_Cancel.Try(&message.request)) return;
     const sdk::Deadline end(kMessageGrace);
     while (ended == 0 && !end.passed()) {
-      if (api().test(&message.request, &ended, &status) != MPI_SUCCESS) return;
+      if (!api().MPI_Test.Try(&message.request, &ended, &status)) return;
     }
   }
 

@@ -81,12 +81,11 @@ std::uint64_t Collectives::AllreduceParts(const dtrun_op& op) {
     void* const parts = scratch_.Get(part * ranks * width);
     void* const recv = At(op.recv, done, width);
     const int count = static_cast<int>(part);
-    api().Check(api().alltoall(At(op.send, done, width), count, type, parts, count, type, comm()),
-                "MPI_Alltoall");
+    api().MPI_Alltoall(At(op.send, done, width), count, type, parts, count, type, comm());
     for (std::uint64_t rank = 0; rank < ranks; ++rank) sources[rank] = At(parts, rank * part, width);
     reduce(At(recv, part * static_cast<std::uint64_t>(team_.rank()), width), sources.data(), team_.size(),
            part);
-    api().Check(api().allgather(MPI_IN_PLACE, count, type, recv, count, type, comm()), "MPI_Allgather");
+    api().MPI_Allgather(MPI_IN_PLACE, count, type, recv, count, type, comm());
     done += part * ranks;
   }
   return done;
@@ -116,10 +115,9 @@ void Collectives::Reduce(const dtrun_op& op) {
     if (receives && send == out) send = MPI_IN_PLACE;
     const int number = static_cast<int>(count);
     if (all) {
-      api().Check(api().allreduce(send, out, number, how.type, how.op, comm), "MPI_Allreduce");
+      api().MPI_Allreduce(send, out, number, how.type, how.op, comm);
     } else {
-      api().Check(api().reduce(send, receives ? out : nullptr, number, how.type, how.op, op.root, comm),
-                  "MPI_Reduce");
+      api().MPI_Reduce(send, receives ? out : nullptr, number, how.type, how.op, op.root, comm);
     }
     if (receives) passage.Finish(recv, out, count);
   }
@@ -165,8 +163,7 @@ void Collectives::ReduceScatter(const dtrun_op& op) {
     const auto mine = static_cast<std::uint64_t>(counts[own]);
     void* const recv = At(op.recv, done, width);
     void* const out = how.widen || in_place || mine == 0 ? result_.Get(mine * passage.width()) : recv;
-    api().Check(api().reduce_scatter(send, out, counts.data(), how.type, how.op, comm()),
-                "MPI_Reduce_scatter");
+    api().MPI_Reduce_scatter(send, out, counts.data(), how.type, how.op, comm());
     passage.Finish(recv, out, mine);
   }
 }

@@ -140,11 +140,11 @@ int CreationTag(const sdk::CommParams& params, const World& world) {
 MPI_Comm MakeBulk(const Api& api, MPI_Comm main) {
   MPI_Info info;
   MPI_Comm bulk;
-  api.Check(api.info_create(&info), "MPI_Info_create");
-  api.Check(api.info_set(info, "ompi_comm_coll_preference", "sm"), "MPI_Info_set");
-  api.Check(api.comm_dup_with_info(main, info, &bulk), "MPI_Comm_dup_with_info");
-  api.Check(api.info_free(&info), "MPI_Info_free");
-  api.Check(api.comm_set_errhandler(bulk, api.errors_return), "MPI_Comm_set_errhandler");
+  api.MPI_Info_create(&info);
+  api.MPI_Info_set(info, "ompi_comm_coll_preference", "sm");
+  api.MPI_Comm_dup_with_info(main, info, &bulk);
+  api.MPI_Info_free(&info);
+  api.MPI_Comm_set_errhandler(bulk, api.errors_return);
   return bulk;
 }
 
@@ -155,16 +155,15 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag, bool o
   MPI_Group everybody;
   MPI_Group members;
   Handles handles{};
-  api.Check(api.comm_group(api.comm_world, &everybody), "MPI_Comm_group");
-  api.Check(api.group_incl(everybody, static_cast<int>(ranks.size()), ranks.data(), &members),
-            "MPI_Group_incl");
-  api.Check(api.comm_create_group(api.comm_world, members, tag, &handles.main), "MPI_Comm_create_group");
-  api.Check(api.group_free(&members), "MPI_Group_free");
-  api.Check(api.group_free(&everybody), "MPI_Group_free");
-  api.Check(api.comm_set_errhandler(handles.main, api.errors_return), "MPI_Comm_set_errhandler");
+  api.MPI_Comm_group(api.comm_world, &everybody);
+  api.MPI_Group_incl(everybody, static_cast<int>(ranks.size()), ranks.data(), &members);
+  api.MPI_Comm_create_group(api.comm_world, members, tag, &handles.main);
+  api.MPI_Group_free(&members);
+  api.MPI_Group_free(&everybody);
+  api.MPI_Comm_set_errhandler(handles.main, api.errors_return);
   for (MPI_Comm* copy : {&handles.pieces, &handles.high}) {
-    api.Check(api.comm_dup(handles.main, copy), "MPI_Comm_dup");
-    api.Check(api.comm_set_errhandler(*copy, api.errors_return), "MPI_Comm_set_errhandler");
+    api.MPI_Comm_dup(handles.main, copy);
+    api.MPI_Comm_set_errhandler(*copy, api.errors_return);
   }
   handles.bulk = own_bulk ? MakeBulk(api, handles.main) : handles.main;
   return handles;
@@ -193,8 +192,9 @@ void Team::Leave(bool alone) {
   const auto free_handles = [&world = world_, handles = joined_.handles]() mutable {
     std::unique_lock<std::timed_mutex> lock;
     if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
-    if (handles.bulk != handles.main) world.api().comm_free(&handles.bulk);
-    for (MPI_Comm* handle : {&handles.high, &handles.pieces, &handles.main}) world.api().comm_free(handle);
+    if (handles.bulk != handles.main) world.api().MPI_Comm_free.Try(&handles.bulk);
+    for (MPI_Comm* handle : {&handles.high, &handles.pieces, &handles.main})
+      world.api().MPI_Comm_free.Try(handle);
   };
   if (!world_.thread().Run(host_, free_handles, sdk::Deadline(kFreeing))) world_.SetStuck();
 }

@@ -90,7 +90,7 @@ World& World::Open(const std::optional<std::string>& library) {
 
 bool World::usable() const {
   int finalized = 0;
-  return started() && api().finalized(&finalized) == MPI_SUCCESS && finalized == 0;
+  return started() && api().MPI_Finalized.Try(&finalized) && finalized == 0;
 }
 
 void World::Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const sdk::Deadline& deadline) {
@@ -123,15 +123,15 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
   int finalized = 0;
   int level = MPI_THREAD_SINGLE;
   std::string coll_sm_text;
-  api().Check(api().initialized(&initialized), "MPI_Initialized");
-  api().Check(api().finalized(&finalized), "MPI_Finalized");
+  api().MPI_Initialized(&initialized);
+  api().MPI_Finalized(&finalized);
   if (finalized != 0) {
     throw Failure(DTRUN_FAILED_PRECONDITION,
                   "the program has called MPI_Finalize already, and MPI cannot be started again");
   }
   const bool started_here = initialized == 0;
   if (!started_here) {
-    api().Check(api().query_thread(&level), "MPI_Query_thread");
+    api().MPI_Query_thread(&level);
     coll_sm_text = "as the program's MPI_Init found it";
   } else {
     const std::vector<Variable> variables = CollSmVariables(coll_sm, local_ranks);
@@ -140,7 +140,7 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     const KeepSignalHandlers handlers;
     const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
-    api().Check(api().init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    api().MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
     std::atexit([] { the_world->FinishAtExit(); });
   }
   if (level < MPI_THREAD_SERIALIZED) {
@@ -154,11 +154,11 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
                   " only; use an MPI that was built with support for threads");
   }
   serialized_ = level == MPI_THREAD_SERIALIZED;
-  api().Check(api().comm_rank(api().comm_world, &rank_), "MPI_Comm_rank");
-  api().Check(api().comm_size(api().comm_world, &size_), "MPI_Comm_size");
+  api().MPI_Comm_rank(api().comm_world, &rank_);
+  api().MPI_Comm_size(api().comm_world, &size_);
   int* tag = nullptr;
   int found = 0;
-  api().Check(api().comm_get_attr(api().comm_world, MPI_TAG_UB, &tag, &found), "MPI_Comm_get_attr");
+  api().MPI_Comm_get_attr(api().comm_world, MPI_TAG_UB, &tag, &found);
   largest_tag_ = found != 0 ? *tag : 32767;  // what the standard promises
   combiners_.emplace(api());
   started_.store(true, std::memory_order_release);
@@ -172,10 +172,10 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
 void World::FinishAtExit() {
   int finalized = 0;
   if (getpid() != process_of_the_world || stuck()) return;
-  if (api().finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  if (!api().MPI_Finalized.Try(&finalized) || finalized != 0) return;
   const bool shaken = shaken_.load(std::memory_order_acquire);
   thread_.Run(
-      *host_, [this] { api().finalize(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
+      *host_, [this] { api().MPI_Finalize.Try(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
 }
 
 }  // namespace dtrun::mpi_plugin
