@@ -85,9 +85,10 @@ std::string Library::TakeLastWords() {
   return words.empty() ? "" : " (" + words + ")";
 }
 
-void Library::Check(ucs_status_t status, const std::string& what) const {
-  if (status == UCS_OK) return;
-  throw Failure(DTRUN_VENDOR, what + ": " + StatusText(status) + TakeLastWords()).Vendor("ucx", status);
+Failure Library::Failed(ucs_status_t status, const std::string& what, const std::string& advice,
+                        dtrun_status code, int peer) const {
+  const std::string text = what + ": " + StatusText(status) + TakeLastWords();
+  return Failure(code, text + (advice.empty() ? "" : "; " + advice), peer).Vendor("ucx", status);
 }
 
 }  // namespace dtrun::ucx_plugin

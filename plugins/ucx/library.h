@@ -41,8 +41,13 @@ class Library {
   // The last warning or error that UCX logged on this thread, in parentheses; "" when there was none
   // since the last call.
   static std::string TakeLastWords();
-  // Throws when `status` is an error: "<what>: <UCX's text>".
-  void Check(ucs_status_t status, const std::string& what) const;
+  // "<what>: <UCX's text>; <advice>"
+  sdk::Failure Failed(ucs_status_t status, const std::string& what, const std::string& advice = "",
+                      dtrun_status code = DTRUN_VENDOR, int peer = -1) const;
+  // Throws when `status` is an error.
+  void Check(ucs_status_t status, const std::string& what) const {
+    if (status != UCS_OK) throw Failed(status, what);
+  }
 
  private:
   sdk::SharedLibrary library_;

@@ -54,6 +54,9 @@ std::string Join(const Range& range, Text&& text) {
 std::string Transports(const std::vector<Resource>& resources) {
   return Join(resources, [](const Resource& one) { return one.transport; });
 }
+std::string Texts(const std::vector<Resource>& resources) {
+  return Join(resources, [](const Resource& one) { return one.Text(); });
+}
 template <class Which>
 std::vector<Resource> Only(const std::vector<Resource>& resources, Which&& which) {
   std::vector<Resource> some;
@@ -275,7 +278,7 @@ std::string Selection::Text(bool one_host) const {
   // Shared memory first: on one host UCX prefers it.
   std::stable_partition(shown.begin(), shown.end(), [](const Resource& one) { return !one.network; });
   if (shown.empty()) return "none";
-  return Join(shown, [](const Resource& one) { return one.Text(); });
+  return Texts(shown);
 }
 
 Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& preferred,
@@ -293,8 +296,7 @@ Selection Select(const std::vector<Resource>& all, const std::vector<std::string
   if (wanted.rdma) {
     if (!selection.why_not_rdma.empty()) {
       throw Failure(DTRUN_FAILED_PRECONDITION, "required = \"rdma\", but " + selection.why_not_rdma +
-                                                   "; UCX has " +
-                                                   Join(all, [](const Resource& one) { return one.Text(); }) +
+                                                   "; UCX has " + Texts(all) +
                                                    " here; fix the device or set required = \"any\"");
     }
     // Without TCP in the list UCX cannot fall back to it.
@@ -309,8 +311,8 @@ Selection Select(const std::vector<Resource>& all, const std::vector<std::string
   if (!network && !one_host) {
     throw Failure(DTRUN_FAILED_PRECONDITION,
                   "transports '" + selection.transports + "' over devices '" + selection.devices +
-                      "' leave no network on this host, and the job has several; UCX has " +
-                      Join(all, [](const Resource& one) { return one.Text(); }) + " here");
+                      "' leave no network on this host, and the job has several; UCX has " + Texts(all) +
+                      " here");
   }
   return selection;
 }

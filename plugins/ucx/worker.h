@@ -101,10 +101,8 @@ class Worker {
     params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
     const sdk::BlockSignals block;  // UCX starts a thread
     if (const ucs_status_t made = library_.worker_create(context.get(), &params, &worker_); made != UCS_OK) {
-      const std::string files = OutOfFiles(), lacks = files.empty() ? OutOfSharedMemory() : files;
-      throw sdk::Failure(DTRUN_VENDOR, "make a UCX worker: " + library_.StatusText(made) +
-                                           Library::TakeLastWords() + (lacks.empty() ? "" : "; " + lacks))
-          .Vendor("ucx", made);
+      const std::string files = OutOfFiles();
+      throw library_.Failed(made, "make a UCX worker", files.empty() ? OutOfSharedMemory() : files);
     }
     const ucs_status_t status = library_.worker_get_efd(worker_, &event_fd_);
     if (status == UCS_OK) return;
@@ -269,20 +267,12 @@ class Worker {
     const ucs_status_t status = library_.ep_create(worker_, &params, &endpoint->handle);
     if (status != UCS_OK) {
       if (address_of_(peer).empty()) return nullptr;  // it has left since
-      if (const std::string lacks = OutOfFiles(); !lacks.empty()) {
-        throw sdk::Failure(DTRUN_SYSTEM, "UCX cannot connect rank " + std::to_string(peer) + ": " +
-                                             library_.StatusText(status) + Library::TakeLastWords() + "; " +
-                                             lacks)
-            .Vendor("ucx", status);
-      }
-      throw sdk::Failure(
-          DTRUN_REMOTE_FAILURE,
-          "UCX cannot reach rank " + std::to_string(peer) + ": " + library_.StatusText(status) +
-              Library::TakeLastWords() +
-              "; both hosts need a transport and a device in common, see the options transports "
-              "and devices",
-          peer)
-          .Vendor("ucx", status);
+      if (const std::string lacks = OutOfFiles(); !lacks.empty())
+        throw library_.Failed(status, "UCX cannot connect rank " + std::to_string(peer), lacks, DTRUN_SYSTEM);
+      throw library_.Failed(
+          status, "UCX cannot reach rank " + std::to_string(peer),
+          "both hosts need a transport and a device in common, see the options transports and devices",
+          DTRUN_REMOTE_FAILURE, peer);
     }
     place = std::move(endpoint);
     return place->handle;
