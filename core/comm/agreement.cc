@@ -20,9 +20,7 @@ constexpr std::string_view kAll = "all";
 // How soon a rank that waits for the others notices that the communicator has failed.
 constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
-// An error that one rank writes into a key-value space for the others.
-std::string EncodeError(const Error& error) { return wire::Encode(error); }
-
+// What one rank wrote into a key-value space for the others with wire::Encode.
 Error DecodeError(std::string_view told) {
   wire::Reader reader(told);
   Error error;
@@ -61,21 +59,36 @@ Error NoCall(const Making& making, int attempt, const std::string& device) {
       {{"call", "connect"}, {"communicator", making.name}}};
 }
 
+// What a rank has published.
+struct Said {
+  int rank;
+  std::string what;
+};
+
+// What the first rank has published under `key`; none when it is `mine`, or this is the first one.
+Result<std::optional<Said>> OtherThan(dtrun_kv& kv, const std::string& key, int rank,
+                                      const std::string& mine) {
+  const Result<bool> is_first = kv.CompareSet(key, false, {}, fmt::format("{} {}", rank, mine));
+  if (!is_first) return is_first.error();
+  if (*is_first) return std::optional<Said>();
+  const Result<std::string> first = kv.TryGet(key);
+  if (!first) return first.error();
+  const std::size_t space = first->find(' ');
+  if (first->substr(space + 1) == mine) return std::optional<Said>();
+  return std::optional(Said{NumberOf<int>(first->substr(0, space)).value_or(-1), first->substr(space + 1)});
+}
+
 // The verdict as far as this rank knows: empty, the error of one rank, or that all can.
 Result<std::string> Compare(const Making& making, int attempt, const std::string& mine) {
   dtrun_kv& kv = *making.device_kv;
-  const std::string said = fmt::format("{} {}", making.rank, mine);
-  const Result<bool> first = kv.CompareSet(Key("route", attempt), false, {}, said);
-  if (!first) return first.error();
-  Result<std::string> theirs = kv.Get(Key("route", attempt), making.timeout);
-  if (!theirs) return theirs;
-  const std::size_t space = theirs->find(' ');
-  if (theirs->substr(space + 1) != mine) {
-    return EncodeError(
-        {DTRUN_MISMATCH,
-         fmt::format("'{}': rank {} moves {}, and rank {} moves {}; all ranks use one kind of "
-                     "device and the same backend",
-                     making.name, theirs->substr(0, space), theirs->substr(space + 1), making.rank, mine)});
+  const Result<std::optional<Said>> other = OtherThan(kv, Key("route", attempt), making.rank, mine);
+  if (!other) return other.error();
+  if (*other) {
+    return wire::Encode(Error{
+        DTRUN_MISMATCH,
+        fmt::format("'{}': rank {} moves {}, and rank {} moves {}; all ranks use one kind of device and the "
+                    "same backend",
+                    making.name, (*other)->rank, (*other)->what, making.rank, mine)});
   }
   const Result<std::int64_t> ready = kv.Add(Key("ready", attempt), 1);
   if (!ready) return ready.error();
@@ -124,7 +137,7 @@ Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs
   const std::string text = mine.text.starts_with(who + " ") ? mine.text : who + ": " + mine.text;
   const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank, ErrorId::kPeerFailed};
   const Result<bool> first =
-      making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, EncodeError(told));
+      making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, wire::Encode(told));
   // If the store is gone, no rank can be told.
   static_cast<void>(making.making_kv->Fail(told.text));
   if (theirs != nullptr) static_cast<void>(theirs->Fail(told.text));
@@ -147,25 +160,6 @@ Error NotMade(const Making& making, std::string_view route) {
       {{"call", "join"}, {"communicator", making.name}}};
 }
 
-// What a rank has published.
-struct Said {
-  int rank;
-  std::string what;
-};
-
-// What the first rank has published under `key`; none when it is `mine`, or this is the first one.
-Result<std::optional<Said>> OtherThan(dtrun_kv& kv, const std::string& key, int rank,
-                                      const std::string& mine) {
-  const Result<bool> is_first = kv.CompareSet(key, false, {}, fmt::format("{} {}", rank, mine));
-  if (!is_first) return is_first.error();
-  if (*is_first) return std::optional<Said>();
-  const Result<std::string> first = kv.TryGet(key);
-  if (!first) return first.error();
-  const std::size_t space = first->find(' ');
-  if (first->substr(space + 1) == mine) return std::optional<Said>();
-  return std::optional(Said{NumberOf<int>(first->substr(0, space)).value_or(-1), first->substr(space + 1)});
-}
-
 Error Differs(std::string text, const Said& other, int rank) {
   return Error{DTRUN_MISMATCH, std::move(text), -1, ErrorId::kVersionsDiffer, {other.rank, rank}};
 }
@@ -182,7 +176,7 @@ Status Agree(const Making& making, int attempt, const std::string& device, const
                         fmt::format("rank {} cannot connect '{}' to {}: {}", making.rank, making.name, device,
                                     mine.error().text),
                         making.rank};
-    if (Status told = Tell(*kv, attempt, EncodeError(refusal)); !told) return told;
+    if (Status told = Tell(*kv, attempt, wire::Encode(refusal)); !told) return told;
     return mine.error();
   }
   const Result<std::string> known = Compare(making, attempt, *mine);

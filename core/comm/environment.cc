@@ -4,9 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +58,14 @@ class Reader {
       return min;
     }
     return *value;
+  }
+
+  // Leaves `value` if the variable is not set.
+  void Switch(const char* name, const char* on, const char* off, bool* value) {
+    const std::string text = Text(name);
+    if (text.empty()) return;
+    *value = text == on;
+    if (text != on && text != off) Fail(fmt::format("{} is '{}'; expected {} or {}", name, text, on, off));
   }
 
   void Fail(std::string text) {
@@ -110,7 +120,8 @@ std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
   return *std::move(ranks);
 }
 
-std::string ReadPath(Reader& reader, const char* variable, std::string path) {
+std::string ReadPath(Reader& reader, const char* variable) {
+  std::string path = reader.Text(variable);
   if (path.empty() || path.front() != '/')
     reader.Fail(fmt::format("{} is '{}'; expected an absolute path", variable, path));
   return path;
@@ -118,8 +129,7 @@ std::string ReadPath(Reader& reader, const char* variable, std::string path) {
 
 PluginSetting ReadPlugin(Reader& reader, const char* name, const char* path, const char* id,
                          const char* options) {
-  PluginSetting plugin{reader.Text(name), ReadPath(reader, path, reader.Text(path)), reader.Text(id),
-                       reader.Text(options)};
+  PluginSetting plugin{reader.Text(name), ReadPath(reader, path), reader.Text(id), reader.Text(options)};
   if (plugin.file_id == contract::kAnyFile) plugin.file_id.clear();
   return plugin;
 }
@@ -177,15 +187,15 @@ std::vector<int> Environment::HostOfRanks() const {
 Result<Environment> ReadEnvironment(const Lookup& lookup) {
   Reader reader(lookup);
   std::vector<const char*> missing;
-  for (const char* name : kRequired) {
-    if (!reader.Has(name)) missing.push_back(name);
-  }
+  const auto require = [&](std::span<const char* const> names) {
+    std::ranges::copy_if(names, std::back_inserter(missing),
+                         [&](const char* name) { return !reader.Has(name); });
+  };
+  require(kRequired);
   if (missing.size() == std::size(kRequired)) return Environment{};
   const bool one_of_several = reader.Has(contract::kFirstRank);
   if (!one_of_several) {
-    for (const char* name : kRequiredOfARank) {
-      if (!reader.Has(name)) missing.push_back(name);
-    }
+    require(kRequiredOfARank);
   } else if (!reader.Has(kTheirLocalRank)) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  "dtrun started one process for all ranks of this host: LOCAL_RANK does not say which of "
@@ -193,11 +203,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
                  "launcher.name = \"per-process\""};
   }
   const bool has_backend = reader.Text(contract::kBackend) != "none";
-  if (has_backend) {
-    for (const char* name : kRequiredOfABackend) {
-      if (!reader.Has(name)) missing.push_back(name);
-    }
-  }
+  if (has_backend) require(kRequiredOfABackend);
   if (!missing.empty()) return Incomplete(missing);
 
   constexpr int kMax = std::numeric_limits<int>::max();
@@ -219,10 +225,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   e.generation = reader.Number<std::uint64_t>(
       contract::kGeneration, 0, std::numeric_limits<std::uint64_t>::max(), "the start of the world");
   e.job = reader.Text(contract::kJob);
-  e.store = reader.Text(contract::kStore);
-  if (e.store.front() != '/') {
-    reader.Fail(fmt::format("{} is '{}'; expected an absolute path", contract::kStore, e.store));
-  }
+  e.store = ReadPath(reader, contract::kStore);
   e.job_key = reader.Text(contract::kJobKey);
   if (e.job_key.size() != 64 || !IsLowerHex(e.job_key)) {
     reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", contract::kJobKey,
@@ -237,13 +240,8 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     e.device_backend = ReadPlugin(reader, contract::kDeviceBackend, contract::kDeviceBackendPath,
                                   contract::kDeviceBackendFileId, contract::kDeviceBackendOptions);
   }
-  if (reader.Has(contract::kDevices)) e.devices = ReadDevices(reader);
-  if (reader.Has(contract::kStaging)) {
-    const std::string staging = reader.Text(contract::kStaging);
-    e.staging = staging == "auto";
-    if (staging != "auto" && staging != "off")
-      reader.Fail(fmt::format("{} is '{}'; expected auto or off", contract::kStaging, staging));
-  }
+  e.devices = ReadDevices(reader);
+  reader.Switch(contract::kStaging, "auto", "off", &e.staging);
   Result<Nanoseconds> timeout = ParseDuration(reader.Text(contract::kBackendTimeout));
   if (timeout) {
     e.timeout = *timeout;
@@ -260,14 +258,8 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   if (reader.Has(contract::kTrace))
     e.trace_bytes = reader.Number<std::uint64_t>(
         contract::kTrace, 0, std::numeric_limits<std::int64_t>::max(), "the size of a trace in bytes");
-  if (reader.Has(contract::kRecorder)) e.recorder = reader.Text(contract::kRecorder);
-  if (reader.Has(contract::kLocal)) {
-    const std::string local = reader.Text(contract::kLocal);
-    e.shared_memory = local == "shm";
-    if (local != "shm" && local != "none") {
-      reader.Fail(fmt::format("{} is '{}'; expected shm or none", contract::kLocal, local));
-    }
-  }
+  e.recorder = reader.Text(contract::kRecorder);
+  reader.Switch(contract::kLocal, "shm", "none", &e.shared_memory);
   if (reader.Has(contract::kEmulatedHosts)) {
     e.emulated_hosts = reader.Number(contract::kEmulatedHosts, 1, kMax, "a number of hosts");
     e.emulated_hosts = std::min(e.emulated_hosts, e.world_size);

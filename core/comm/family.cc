@@ -205,10 +205,8 @@ Result<std::unique_lock<std::mutex>> Family::TakeTurn(const dtrun_comm& parent, 
   // A process that holds a turn never waits for a call that is still to come, nor for the turn of a lower
   // world rank.
   std::vector<int> order = ranks;
-  const auto in_world = [&](int rank) {
-    return making.world_ranks.empty() ? rank : making.world_ranks[static_cast<std::size_t>(rank)];
-  };
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return in_world(a) < in_world(b); });
+  const std::vector<int> world = InWorld(making, AllRanks(making.size));
+  std::ranges::sort(order, {}, [&](int rank) { return world[static_cast<std::size_t>(rank)]; });
   const auto self = std::find(order.begin(), order.end(), making.rank);
   if (self != order.begin()) {
     const auto before = kv->Get("turn/" + std::to_string(*std::prev(self)), making.timeout);
