@@ -4,15 +4,19 @@
 
 namespace dtrun::comm {
 
-sdk::Failure Ending::FirstOfAll(const sdk::Failure& mine) const {
-  std::optional<sdk::Membership::Published> first;
+std::optional<sdk::Membership::Published> Ending::FirstOfOthers(const sdk::Failure& mine) const {
   try {
     members_.PublishFailure(mine);
-    first = members_.FirstPublished();
-  } catch (const sdk::Failure&) {
-    return mine;  // the store is gone with the job: only this rank's view is left
+    std::optional<sdk::Membership::Published> first = members_.FirstPublished();
+    if (first && first->rank != members_.rank()) return first;
+  } catch (const sdk::Failure&) {  // the store is gone with the job: only this rank's view is left
   }
-  if (!first || first->rank == members_.rank()) return mine;
+  return std::nullopt;
+}
+
+sdk::Failure Ending::FirstOfAll(const sdk::Failure& mine) const {
+  const auto first = FirstOfOthers(mine);
+  if (!first) return mine;
   const sdk::Failure& theirs = first->failure;
   if (theirs.code() == DTRUN_TIMEOUT) {
     return sdk::Failure(DTRUN_REMOTE_FAILURE, fmt::format("rank {} gave up: {}", first->rank, theirs.what()),
@@ -41,15 +45,8 @@ void Ending::Fail(const sdk::Failure& failure) {
 }
 
 void Ending::FailToJoin(const sdk::Failure& failure) {
-  std::optional<sdk::Membership::Published> first;
-  try {
-    members_.PublishFailure(failure);
-    first = members_.FirstPublished();
-  } catch (const sdk::Failure&) {
-    throw sdk::Failure(failure);  // the store is gone with the job
-  }
-  if (!first || first->rank == members_.rank() || first->failure.peer() < 0 ||
-      first->failure.peer() == members_.rank())
+  const auto first = FirstOfOthers(failure);
+  if (!first || first->failure.peer() < 0 || first->failure.peer() == members_.rank())
     throw sdk::Failure(failure);
   throw sdk::Failure(first->failure.code(),
                      fmt::format("rank {} could not join: {}", first->rank, first->failure.what()),

@@ -44,6 +44,8 @@ class Ending {
   void Report(const sdk::Failure& failure) const;
 
  private:
+  // Publishes `mine`. The first that was published, if it is another rank's.
+  std::optional<sdk::Membership::Published> FirstOfOthers(const sdk::Failure& mine) const;
   // The first failure of all ranks, as far as the store knows, from this rank's side.
   sdk::Failure FirstOfAll(const sdk::Failure& mine) const;
 

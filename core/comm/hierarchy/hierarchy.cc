@@ -65,8 +65,9 @@ dtrun_status QuerySupport(const Layers& layers, const dtrun_support_query* query
 
 std::unique_ptr<HierarchyCommunicator> Make(const Layers& layers, const sdk::Host& host,
                                             const dtrun_comm_params* params) {
-  return std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers),
-                                                 sdk::internal::ReadCommParams(host, params));
+  const sdk::CommParams read = sdk::internal::ReadCommParams(host, params);
+  return std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers), read,
+                                                 shm::Deadline(read.timeout.count()));
 }
 
 // How much later than the layer below it a layer gives up: a leader that misses a rank of its host reports
@@ -89,10 +90,6 @@ dtrun_backend_comm* WireBelow(dtrun_instance* /*self*/, dtrun_backend_comm* comm
                               const dtrun_wrapped** out_wrapped) {
   return sdk::internal::As<sdk::internal::Comm<HierarchyCommunicator>>(comm)->object->Wire(out_wrapped);
 }
-
-HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
-                                             const sdk::CommParams& params)
-    : HierarchyCommunicator(layers, caps, params, shm::Deadline(params.timeout.count())) {}
 
 HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
                                              const sdk::CommParams& params, shm::Deadline deadline)
@@ -196,9 +193,6 @@ dtrun_backend_comm* HierarchyCommunicator::Wire(const dtrun_wrapped** out_wrappe
   *out_wrapped = topology_.Together() ? nullptr : &wire_plugin_;
   return wire_ ? wire_->raw() : nullptr;
 }
-
-void* HierarchyCommunicator::MemAlloc(const dtrun_mem_params& params) { return local_->Alloc(params); }
-void HierarchyCommunicator::MemFree(void* memory) { local_->Free(memory); }
 
 void HierarchyCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
   const auto [wire, messages] = Wires();

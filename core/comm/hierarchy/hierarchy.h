@@ -53,22 +53,21 @@ inline constexpr int kMessageRanks = 32;
 
 class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
  public:
-  // Collective; ends within params.timeout. Throws sdk::Failure.
-  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params);
+  // Collective; ends by `deadline`, that of params.timeout. Throws sdk::Failure.
+  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
+                        shm::Deadline deadline);
 
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
   void Abort(const std::string& reason) override;
   void Snapshot(const sdk::SnapshotSink& sink) override;
-  void* MemAlloc(const dtrun_mem_params& params) override;
-  void MemFree(void* memory) override;
+  void* MemAlloc(const dtrun_mem_params& params) override { return local_->Alloc(params); }
+  void MemFree(void* memory) override { local_->Free(memory); }
   void MemRegister(const dtrun_mem_params& params, void* memory) override;
   void MemDeregister(void* memory) override;
   // As WireBelow.
   dtrun_backend_comm* Wire(const dtrun_wrapped** out_wrapped) const;
 
  private:
-  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
-                        shm::Deadline deadline);
   void Run(sdk::Running& running) override;
   void Abandon(const sdk::Running& running) override;
   // The layers between hosts; either may be null.

@@ -49,7 +49,7 @@ class LayeredCalls {
   void Broadcast(shm::Running& running);
   void ReduceScatter(shm::Running& running);
 
-  // ---- the rest: layered_exchange.cc ----
+  // ---- the rest: layered_calls.cc ----
   void Barrier(shm::Running& running);
   void Allgather(shm::Running& running);
   // gather(v), scatter(v), alltoall(v): every rank gives a part to each and takes one of each.
