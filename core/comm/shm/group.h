@@ -19,8 +19,6 @@
 
 namespace dtrun::shm {
 
-using Clock = std::chrono::steady_clock;
-
 using Deadline = sdk::LazyDeadline;
 using Running = sdk::Running;
 
@@ -98,7 +96,6 @@ class Group {
   [[gnu::noinline]] void AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t target,
                                    std::atomic<std::uint32_t>& sleepers, int peer, Running& running);
   void Meet(const sdk::CommParams& params);
-  void CheckEntries() const;
   void ThrowMismatch();
   bool Record(dtrun_status code, int peer, std::string_view text);
   [[noreturn]] void ThrowFailure() const;

@@ -172,11 +172,7 @@ bool Messages::ProgressIncoming(int peer) {
     moved = moved || size > 0;
     if (incoming.moved < incoming.header.bytes) return moved;
     incoming.open = false;
-    if (incoming.into != nullptr) {
-      Finish(*incoming.into, peer);
-    } else {
-      incoming.unexpected->whole = true;
-    }
+    if (incoming.into != nullptr) Finish(*incoming.into, peer);
     incoming.into = nullptr;
     incoming.unexpected = nullptr;
   }
@@ -195,7 +191,6 @@ bool Messages::Match(int peer, Incoming& incoming) {
   if (receive != receives_.end()) {
     CheckMatch(incoming.header, peer, **receive);
     incoming.into = *receive;
-    incoming.into->matched = true;
     receives_.erase(receive);
     return true;
   }
@@ -224,7 +219,6 @@ void Messages::CheckMatch(const Header& header, int from, const Message& message
 void Messages::Take(Message& message, Incoming* incoming, Unexpected& unexpected) {
   CheckMatch(unexpected.header, unexpected.from, message);
   receives_.remove(&message);
-  message.matched = true;
   const std::size_t there = incoming == nullptr ? unexpected.header.bytes : incoming->moved;
   if (there > 0) std::memcpy(message.op.recv, unexpected.data.get(), there);
   if (incoming == nullptr) {

@@ -45,7 +45,6 @@ class Messages {
     dtrun_op op;
     std::size_t bytes = 0;
     std::size_t moved = 0;  // sends: of header and bytes; receives: of bytes
-    bool matched = false;   // receives: bytes are arriving, or in the queue of unexpected ones
     std::atomic<bool> done{false};
     Deadline deadline{-1};
   };
@@ -54,7 +53,6 @@ class Messages {
     int from;
     Header header;
     std::unique_ptr<std::byte[]> data;
-    bool whole = false;
   };
   // The message that is arriving from one rank.
   struct Incoming {
