@@ -121,11 +121,7 @@ Status Count(const dtrun_op& op, const Scope& scope, sdk::Shape shape, bool rece
   return {};
 }
 
-// The kinds that specify a rank's own part twice.
-bool HasOwnPart(std::int32_t kind) {
-  return kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
-}
-
+// Of the kinds that specify a rank's own part twice.
 Status CheckOwnPart(const dtrun_op& op, const Scope& scope) {
   const auto compare = [&](std::uint64_t sent, std::uint64_t received) -> Status {
     if (sent == received) return {};
@@ -199,9 +195,7 @@ Status Measure(const dtrun_op& op, const Scope& scope, Extent& out) {
       largest > static_cast<std::uint64_t>(PTRDIFF_MAX)) {
     return TooLarge(op, scope, op.count > 0 ? op.count : std::max(send, recv));
   }
-  if (HasOwnPart(op.kind)) {
-    if (Status own = CheckOwnPart(op, scope); !own) return own;
-  }
+  if (Status own = CheckOwnPart(op, scope); !own) return own;
   out.send = send * size;
   out.recv = recv * size;
   const bool parted =
