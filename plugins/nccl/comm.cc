@@ -113,11 +113,6 @@ void NcclCommunicator::CopyInPlace(Operation& operation) const {
                           "copy the buffer of " + operation.text);
 }
 
-NcclRequest::~NcclRequest() { comm_.Release(*operation_); }
-bool NcclRequest::Test() { return comm_.Poll(*operation_); }
-bool NcclRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
-void NcclRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
-
 std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   auto operation =
       std::make_shared<Operation>(op, members_.size(), stream == nullptr ? stream_->get() : stream->native);

@@ -24,25 +24,7 @@
 
 namespace dtrun::nccl_plugin {
 
-class NcclCommunicator;
-
-// An operation under way, as core holds it.
-class NcclRequest final : public sdk::Request {
- public:
-  NcclRequest(NcclCommunicator& comm, std::shared_ptr<Operation> operation)
-      : comm_(comm), operation_(std::move(operation)) {}
-  // Waits, unless a stream was ordered after the operation: then the stream keeps the buffers'
-  // users in order, and the host goes on.
-  ~NcclRequest() override;
-
-  bool Test() override;
-  bool Wait(sdk::Nanoseconds timeout) override;
-  void WaitStream(const dtrun_stream& stream) override;
-
- private:
-  NcclCommunicator& comm_;
-  const std::shared_ptr<Operation> operation_;
-};
+class NcclRequest;
 
 // What a communicator needs of its backend, which outlives it.
 struct Environment {
@@ -126,6 +108,24 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   std::atomic<std::uint64_t> announced_wait_{0};
   std::atomic<std::int64_t> next_state_{0};  // when to ask NCCL next, on Clock
   std::atomic<std::int64_t> next_look_{0};   // when to read the key-value space next
+};
+
+// An operation under way, as core holds it.
+class NcclRequest final : public sdk::Request {
+ public:
+  NcclRequest(NcclCommunicator& comm, std::shared_ptr<Operation> operation)
+      : comm_(comm), operation_(std::move(operation)) {}
+  // Waits, unless a stream was ordered after the operation: then the stream keeps the buffers'
+  // users in order, and the host goes on.
+  ~NcclRequest() override { comm_.Release(*operation_); }
+
+  bool Test() override { return comm_.Poll(*operation_); }
+  bool Wait(sdk::Nanoseconds timeout) override { return comm_.Wait(*operation_, timeout); }
+  void WaitStream(const dtrun_stream& stream) override { comm_.OrderAfter(*operation_, stream); }
+
+ private:
+  NcclCommunicator& comm_;
+  const std::shared_ptr<Operation> operation_;
 };
 
 }  // namespace dtrun::nccl_plugin

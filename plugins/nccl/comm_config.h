@@ -8,7 +8,6 @@
 #include <iterator>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "dtrun/plugin.hpp"
 #include "nccl_api.h"
@@ -83,7 +82,10 @@ class CommConfig {
       config::Require(what, setting.since, nccl_version);
       if (setting.member == &nccl::Config::cta_policy && *value == config::kCtaPolicyZero)
         config::Require(what + " = \"zero\"", config::kCtaPolicyZeroSince, nccl_version);
-      values_.push_back({setting.since, setting.member, *value});
+      config_.*setting.member = *value;
+      if (setting.since <= static_cast<int>(config_.version)) continue;
+      config_.version = static_cast<unsigned>(setting.since);
+      config_.size = sizeof config_;  // what it holds beyond that version, NCCL ignores
     }
     const auto least = options.FindInt("min_ctas"), most = options.FindInt("max_ctas");
     if (least && most && *least > *most) {
@@ -95,24 +97,13 @@ class CommConfig {
 
   // For ncclCommInitRankConfig; valid as long as this.
   nccl::Config Get() const {
-    nccl::Config config;
+    nccl::Config config = config_;
     if (net_name_) config.net_name = net_name_->c_str();
-    for (const Value& value : values_) {
-      config.*value.member = value.value;
-      if (value.since <= static_cast<int>(config.version)) continue;
-      config.version = static_cast<unsigned>(value.since);
-      config.size = sizeof(nccl::Config);  // what it holds beyond that version, NCCL ignores
-    }
     return config;
   }
 
  private:
-  struct Value {
-    int since;
-    int nccl::Config::*member;
-    int value;
-  };
-  std::vector<Value> values_;
+  nccl::Config config_;
   std::optional<std::string> net_name_;
 };
 

@@ -133,16 +133,6 @@ bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout, bool outcome) 
   return true;
 }
 
-bool UcxRequest::Wait(sdk::Nanoseconds timeout) { return engine_.Wait(*operation_, timeout); }
-
-UcxRequest::~UcxRequest() {
-  try {
-    engine_.Wait(*operation_, sdk::kNoLimit, false);
-  } catch (const Failure&) {
-    // Core dropped the request: it needs its end, not its outcome.
-  }
-}
-
 void Engine::Abort(const std::string& reason) {
   watch_.End(Failure(DTRUN_ABORTED, "'" + members().name() + "' was aborted: " + reason));
 }

@@ -23,7 +23,7 @@
 
 namespace dtrun::ucx_plugin {
 
-class Engine;
+class UcxRequest;
 class WorkerMessenger;
 
 // An operation between enqueue and its end, shared by its request and the engine.
@@ -65,20 +65,6 @@ struct Operation {
   // It has failed, and UCX has not let go of its buffers yet: a wait ends, a release does not.
   std::atomic<bool> failed{false};
   std::optional<sdk::Failure> failure;  // constant once failed or done
-};
-
-class UcxRequest final : public sdk::Request {
- public:
-  UcxRequest(Engine& engine, std::shared_ptr<Operation> operation)
-      : engine_(engine), operation_(std::move(operation)) {}
-  ~UcxRequest() override;
-
-  bool Test() override { return Wait(sdk::Nanoseconds(0)); }
-  bool Wait(sdk::Nanoseconds timeout) override;
-
- private:
-  Engine& engine_;
-  const std::shared_ptr<Operation> operation_;
 };
 
 class Engine final : public sdk::Communicator<UcxRequest> {
@@ -168,6 +154,26 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   std::uint64_t calls_ = 0;   // how often a caller drove
   bool stop_ = false;
   std::thread thread_;
+};
+
+class UcxRequest final : public sdk::Request {
+ public:
+  UcxRequest(Engine& engine, std::shared_ptr<Operation> operation)
+      : engine_(engine), operation_(std::move(operation)) {}
+  ~UcxRequest() override {
+    try {
+      engine_.Wait(*operation_, sdk::kNoLimit, false);
+    } catch (const sdk::Failure&) {
+      // Core dropped the request: it needs its end, not its outcome.
+    }
+  }
+
+  bool Test() override { return Wait(sdk::Nanoseconds(0)); }
+  bool Wait(sdk::Nanoseconds timeout) override { return engine_.Wait(*operation_, timeout); }
+
+ private:
+  Engine& engine_;
+  const std::shared_ptr<Operation> operation_;
 };
 
 // The messages of collectives, for the algorithms of the SDK. Owned by an Engine, used by the thread that

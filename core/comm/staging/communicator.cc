@@ -56,17 +56,6 @@ StagingCommunicator::~StagingCommunicator() {
   thread_.join();
 }
 
-StagedRequest::~StagedRequest() {
-  try {
-    comm_.Wait(*operation_, sdk::kNoLimit);
-  } catch (const Failure&) {
-    // it has ended, and the communicator keeps the reason
-  }
-}
-bool StagedRequest::Test() { return comm_.Poll(*operation_); }
-bool StagedRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
-void StagedRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
-
 void StagingCommunicator::End(Staged& operation, Staged::Outcome outcome) {
   const std::lock_guard lock(mutex_);
   operation.End(outcome);

@@ -27,21 +27,7 @@
 
 namespace dtrun::comm {
 
-class StagingCommunicator;
-
-class StagedRequest final : public sdk::Request {
- public:
-  StagedRequest(StagingCommunicator& comm, std::shared_ptr<Staged> operation)
-      : comm_(comm), operation_(std::move(operation)) {}
-  ~StagedRequest() override;
-  bool Test() override;
-  bool Wait(sdk::Nanoseconds timeout) override;
-  void WaitStream(const dtrun_stream& stream) override;
-
- private:
-  StagingCommunicator& comm_;
-  const std::shared_ptr<Staged> operation_;
-};
+class StagedRequest;
 
 // The wire's communicator.
 class StagingWire {
@@ -152,6 +138,26 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   bool stop_ = false;
   sdk::FirstFailure failure_;
   std::thread thread_;
+};
+
+class StagedRequest final : public sdk::Request {
+ public:
+  StagedRequest(StagingCommunicator& comm, std::shared_ptr<Staged> operation)
+      : comm_(comm), operation_(std::move(operation)) {}
+  ~StagedRequest() override {
+    try {
+      comm_.Wait(*operation_, sdk::kNoLimit);
+    } catch (const sdk::Failure&) {
+      // it has ended, and the communicator keeps the reason
+    }
+  }
+  bool Test() override { return comm_.Poll(*operation_); }
+  bool Wait(sdk::Nanoseconds timeout) override { return comm_.Wait(*operation_, timeout); }
+  void WaitStream(const dtrun_stream& stream) override { comm_.OrderAfter(*operation_, stream); }
+
+ private:
+  StagingCommunicator& comm_;
+  const std::shared_ptr<Staged> operation_;
 };
 
 }  // namespace dtrun::comm

@@ -65,21 +65,17 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     }
 
     // Where the value came from, for messages: "train.toml:14:3"; empty for a default.
-    std::string Place(const char* key) const {
-      std::int32_t origin = 0;
-      dtrun_string place{nullptr, 0};
-      Check([&](dtrun_error* e) { return table_->get_origin(host_, options_, key, &origin, &place, e); });
-      return internal::Text(place);
-    }
+    std::string Place(const char* key) const { return OriginAndPlace(key).second; }
     // One of DTRUN_ORIGIN_*.
-    int Origin(const char* key) const {
-      std::int32_t origin = 0;
-      dtrun_string place{nullptr, 0};
-      Check([&](dtrun_error* e) { return table_->get_origin(host_, options_, key, &origin, &place, e); });
-      return origin;
-    }
+    int Origin(const char* key) const { return OriginAndPlace(key).first; }
 
    private:
+    std::pair<std::int32_t, std::string> OriginAndPlace(const char* key) const {
+      std::int32_t origin = 0;
+      dtrun_string place{nullptr, 0};
+      Check([&](dtrun_error* e) { return table_->get_origin(host_, options_, key, &origin, &place, e); });
+      return {origin, internal::Text(place)};
+    }
     template <class Getter>
     static auto IfSet(Getter&& getter) -> std::optional<decltype(getter())> {
       try {
