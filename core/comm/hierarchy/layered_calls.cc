@@ -53,6 +53,17 @@ LayeredCalls::Round LayeredCalls::RoundOf(const sdk::Parts& parts, std::uint64_t
   return round;
 }
 
+void LayeredCalls::Pack(const Round& round, const sdk::Parts& parts, std::uint64_t at, std::uint64_t width,
+                        const void* data, std::byte* packed, bool back) const {
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    const sdk::Part& part = round.parts[rank];
+    if (part.size == 0) continue;
+    std::byte* const whole = At(data, parts[rank].begin + at, width);
+    std::byte* const place = At(packed, part.begin, width);
+    Copy(back ? whole : place, back ? place : whole, part.size * width);
+  }
+}
+
 std::vector<std::uint64_t> LayeredCalls::ByHost(const Round& round) const {
   std::vector<std::uint64_t> sums(topology_.members.size());
   for (std::size_t rank = 0; rank < size_; ++rank) {
@@ -163,11 +174,7 @@ void LayeredCalls::Allgather(shm::Running& running) {
     dtrun_op spread = StepOf(op, DTRUN_BROADCAST, round.total);
     spread.recv = scratch;
     local_.Do(spread, running.deadline);
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      const sdk::Part& part = round.parts[rank];
-      if (part.size == 0) continue;
-      Copy(At(op.recv, parts[rank].begin + at, width), At(scratch, part.begin, width), part.size * width);
-    }
+    Pack(round, parts, at, width, op.recv, scratch, true);
   }
 }
 
@@ -219,11 +226,7 @@ void LayeredCalls::Exchange(shm::Running& running) {
   for (std::uint64_t at = 0; at == 0 || at < longest; at += most) {
     const Round give = RoundOf(gives, at, most);
     const Round take = RoundOf(takes, at, most);
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      const sdk::Part& part = give.parts[rank];
-      if (part.size == 0) continue;
-      Copy(At(own, part.begin, width), At(op.send, gives[rank].begin + at, width), part.size * width);
-    }
+    Pack(give, gives, at, width, op.send, own);
     // By member: what it gives, and what it takes.
     std::vector<Round> given, taken;
     std::vector<std::uint64_t> given_totals, taken_totals, given_begins, taken_begins;
@@ -286,11 +289,7 @@ void LayeredCalls::Exchange(shm::Running& running) {
     hand.send_counts = Leads() ? taken_totals.data() : nullptr;
     hand.recv = own;
     local_.Do(hand, running.deadline);
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      const sdk::Part& part = take.parts[rank];
-      if (part.size == 0) continue;
-      Copy(At(op.recv, takes[rank].begin + at, width), At(own, part.begin, width), part.size * width);
-    }
+    Pack(take, takes, at, width, op.recv, own, true);
   }
 }
 

@@ -60,6 +60,9 @@ class LayeredCalls {
 
   // Elements [at, at + most) of each part, packed.
   Round RoundOf(const sdk::Parts& parts, std::uint64_t at, std::uint64_t most) const;
+  // Copies those elements from `data`, a buffer with `parts`, to `packed`; with `back`, to `data`.
+  void Pack(const Round& round, const sdk::Parts& parts, std::uint64_t at, std::uint64_t width,
+            const void* data, std::byte* packed, bool back = false) const;
   // Sums of `round` per host; for this host, per place.
   std::vector<std::uint64_t> ByHost(const Round& round) const;
   std::vector<std::uint64_t> OfMine(const Round& round) const;

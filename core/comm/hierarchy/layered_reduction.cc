@@ -1,6 +1,5 @@
 // Reductions and broadcast over two layers.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "core/comm/hierarchy/layered_calls.h"
@@ -135,12 +134,7 @@ void LayeredCalls::ReduceScatter(shm::Running& running) {
   std::byte* const scratch = Scratch(most * size_ * width);
   for (std::uint64_t at = 0; at == 0 || at < longest; at += most) {
     const Round round = RoundOf(parts, at, most);
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-      const sdk::Part& part = round.parts[rank];
-      if (part.size == 0) continue;
-      std::memcpy(At(scratch, part.begin, width), At(op.send, parts[rank].begin + at, width),
-                  part.size * width);
-    }
+    Pack(round, parts, at, width, op.send, scratch);
     dtrun_op combine = LocalReduction(op, round.total);
     combine.send = scratch;
     combine.recv = Leads() ? scratch : nullptr;
