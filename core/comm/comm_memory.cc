@@ -14,6 +14,13 @@ namespace {
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kDeviceAlignment = 256;
 
+// Takes the entry of `key` out of `map`; empty: there is none.
+template <class Map>
+typename Map::node_type Take(std::mutex& mutex, Map& map, const typename Map::key_type& key) {
+  const std::lock_guard lock(mutex);
+  return map.extract(key);
+}
+
 }  // namespace
 
 CommMemory::~CommMemory() {
@@ -83,14 +90,9 @@ void* CommMemory::Keep(void* memory, const Block& block) {
 }
 
 void CommMemory::Free(void* memory) {
-  Block block;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(memory);
-    if (found == blocks_.end()) return;
-    block = found->second;
-    blocks_.erase(found);
-  }
+  const auto taken = Take(mutex_, blocks_, memory);
+  if (!taken) return;
+  const Block& block = taken.mapped();
   const Route& route = block.of_device && block.of_backend ? *state_.device() : state_.host;
   const OperationCall call = state_.Enter(route);
   if (block.of_backend) {
@@ -149,14 +151,9 @@ Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind
 }
 
 void CommMemory::Deregister(void* memory) {
-  Registration registration;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = registered_.find(reinterpret_cast<std::uintptr_t>(memory));
-    if (found == registered_.end()) return;
-    registration = found->second;
-    registered_.erase(found);
-  }
+  const auto taken = Take(mutex_, registered_, reinterpret_cast<std::uintptr_t>(memory));
+  if (!taken) return;
+  const Registration& registration = taken.mapped();
   const Route& route = *registration.route;
   const OperationCall call = state_.Enter(route);
   if (!registration.ready) return;

@@ -120,16 +120,11 @@ class Registrations {
   }
 
   void Remove(void* memory) {
-    Piece piece;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = pieces_.find(reinterpret_cast<std::uintptr_t>(memory));
-      if (found == pieces_.end()) return;
-      piece = found->second;
-      pieces_.erase(found);
-      any_.store(!pieces_.empty(), std::memory_order_release);
-    }
-    context_.library().mem_unmap(context_.get(), piece.handle);
+    std::unique_lock lock(mutex_);
+    const auto taken = pieces_.extract(reinterpret_cast<std::uintptr_t>(memory));
+    any_.store(!pieces_.empty(), std::memory_order_release);
+    lock.unlock();
+    if (taken) context_.library().mem_unmap(context_.get(), taken.mapped().handle);
   }
 
   // Null where not all of it is registered in one piece.

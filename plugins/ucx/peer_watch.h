@@ -83,9 +83,9 @@ class PeerWatch {
   }
 
   void CheckConnections(Worker& worker) {
-    while (const std::optional<Worker::Lost> lost = worker.TakeLost()) {
-      Lose(lost->peer, "lost the connection to rank " + std::to_string(lost->peer) + ": " +
-                           worker.library().StatusText(lost->status));
+    for (const Worker::Lost& lost : worker.TakeLost()) {
+      Lose(lost.peer, "lost the connection to rank " + std::to_string(lost.peer) + ": " +
+                          worker.library().StatusText(lost.status));
     }
   }
   void CheckProcesses() {

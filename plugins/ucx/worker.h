@@ -164,17 +164,12 @@ class Worker {
   // Those with `report` that are done since the last call.
   std::vector<Transfer*> TakeFinished() { return std::exchange(finished_, {}); }
 
-  // An endpoint that broke, once for each.
+  // Endpoints that broke since the last call.
   struct Lost {
     int peer;
     ucs_status_t status;
   };
-  std::optional<Lost> TakeLost() {
-    if (lost_.empty()) return std::nullopt;
-    const Lost first = lost_.front();
-    lost_.erase(lost_.begin());
-    return first;
-  }
+  std::vector<Lost> TakeLost() { return std::exchange(lost_, {}); }
 
   // Ends every message and connection; afterwards no memory of a message is touched. False when
   // UCX did not let go of all in time.
