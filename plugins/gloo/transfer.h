@@ -118,9 +118,8 @@ class Transfer {
   }
 
  private:
-  template <class Call>
-
   // What Gloo throws is the end of the communicator.
+  template <class Call>
   std::invoke_result_t<Call> Guarded(Call&& call) {
     try {
       return call();
