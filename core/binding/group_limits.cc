@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/read_file.h"
+#include "core/base/text.h"
 
 namespace dtrun::binding {
 namespace {
@@ -17,12 +18,8 @@ namespace fs = std::filesystem;
 // pages.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
-bool HasWord(const std::string& list, const std::string& word) {
-  std::istringstream words(list);
-  for (std::string one; std::getline(words, one, ',');) {
-    if (one == word) return true;
-  }
-  return false;
+bool HasWord(std::string_view list, std::string_view word) {
+  return std::ranges::count(Split(list, ','), word) > 0;
 }
 
 // The path of this process's group in the hierarchy of `controller`; empty `controller`: version 2.

@@ -9,7 +9,8 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <optional>
+
+#include "dtrun/plugin/environment.hpp"
 
 namespace dtrun::binding {
 namespace {
@@ -17,31 +18,11 @@ namespace {
 using Handle = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
 
-// hwloc opens every plugin it has (OpenGL, OpenCL, CUDA) before it can be told to use none: 3 ms of
-// a launch that takes 12.
-class WithoutPlugins {
- public:
-  WithoutPlugins() {
-    if (const char* own = std::getenv(kName)) own_ = own;
-    ::setenv(kName, "/dev/null", 1);
-  }
-  ~WithoutPlugins() {
-    if (own_) {
-      ::setenv(kName, own_->c_str(), 1);
-    } else {
-      ::unsetenv(kName);
-    }
-  }
-  WithoutPlugins(const WithoutPlugins&) = delete;
-  WithoutPlugins& operator=(const WithoutPlugins&) = delete;
-
- private:
-  static constexpr char kName[] = "HWLOC_PLUGINS_PATH";
-  std::optional<std::string> own_;
-};
-
 Result<Handle> Load(const char* synthetic) {
-  const WithoutPlugins quick;
+  // hwloc opens every plugin it has (OpenGL, OpenCL, CUDA) before it can be told to use none: 3 ms of
+  // a launch that takes 12.
+  const sdk::KeepEnvironment environment;
+  ::setenv("HWLOC_PLUGINS_PATH", "/dev/null", 1);
   hwloc_topology_t raw = nullptr;
   if (::hwloc_topology_init(&raw) != 0) return Error::System("prepare hwloc", errno);
   Handle handle(raw, &hwloc_topology_destroy);

@@ -14,9 +14,12 @@ namespace {
 
 using Cores = std::vector<const Core*>;
 
-Cores All(const Topology& topology) {
+template <class Which>
+Cores Those(const Topology& topology, const Which& which) {
   Cores out;
-  for (const Core& core : topology.cores) out.push_back(&core);
+  for (const Core& core : topology.cores) {
+    if (which(core)) out.push_back(&core);
+  }
   return out;
 }
 
@@ -54,10 +57,7 @@ std::vector<Cores> ShareNearGpus(const Topology& topology, const std::vector<int
   for (int node : gpu_nodes) ++ranks_at[node];
   std::map<int, std::vector<Cores>> shares_at;
   for (const auto& [node, ranks] : ranks_at) {
-    Cores near;
-    for (const Core& core : topology.cores) {
-      if (core.numa == node) near.push_back(&core);
-    }
+    const Cores near = Those(topology, [at = node](const Core& core) { return core.numa == at; });
     if (near.size() < ranks) return {};
     shares_at[node] = Share(near, ranks);
   }
@@ -71,11 +71,7 @@ std::vector<Cores> ShareNearGpus(const Topology& topology, const std::vector<int
 Cores Widen(const Topology& topology, const Cores& share, int Core::*domain) {
   std::set<int> touched;
   for (const Core* core : share) touched.insert(core->*domain);
-  Cores out;
-  for (const Core& core : topology.cores) {
-    if (touched.contains(core.*domain)) out.push_back(&core);
-  }
-  return out;
+  return Those(topology, [&](const Core& core) { return touched.contains(core.*domain); });
 }
 
 std::vector<int> ProcessorsOf(const Cores& cores) {
@@ -170,7 +166,7 @@ Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vect
   if (near_gpus) {
     name += ", near its GPU";
   } else {
-    shares = Share(All(topology), count);
+    shares = Share(Those(topology, [](const Core&) { return true; }), count);
     if (policy == Policy::kSpread) shares = Deal(shares);
   }
 

@@ -143,9 +143,7 @@ const char* MemberMarks::OfThisThread() {
 void InMember::Write(const void* what, const std::string& name, std::string_view rest) {
   HaveFaultStack();
   const std::uint32_t round = marks_round.load(std::memory_order_relaxed);
-  const bool inside = thread_mark.mark != nullptr && thread_mark.mark != &unread &&
-                      thread_mark.mark->depth.load(std::memory_order_relaxed) > 0;
-  if (thread_mark.round != round && !inside) {
+  if (thread_mark.round != round && MemberMarks::OfThisThread() == nullptr) {
     holder.Leave();
     thread_mark.mark = Take();
     if (thread_mark.mark != &unread) holder.mark = thread_mark.mark;

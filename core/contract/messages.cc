@@ -50,9 +50,10 @@ std::optional<MessageLog> Load(const MessageRow& row) {
 }
 
 // The row with that key, or a free one; null if all its possible rows are taken.
-MessageRow* RowFor(Ring& ring, std::uint64_t key) {
+template <class AnyRing>
+auto RowFor(AnyRing& ring, std::uint64_t key) -> decltype(&ring.messages[0]) {
   for (int probe = 0; probe < kProbes; ++probe) {
-    MessageRow& row = ring.messages[RowOf(key, probe)];
+    auto& row = ring.messages[RowOf(key, probe)];
     const std::uint64_t here = row.key.load(std::memory_order_relaxed);
     if (here == key || here == 0) return &row;
   }
@@ -60,13 +61,8 @@ MessageRow* RowFor(Ring& ring, std::uint64_t key) {
 }
 
 std::optional<MessageLog> Find(const Ring& ring, std::uint64_t key) {
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const MessageRow& row = ring.messages[RowOf(key, probe)];
-    const std::uint64_t here = row.key.load(std::memory_order_relaxed);
-    if (here == key) return Load(row);
-    if (here == 0) return std::nullopt;
-  }
-  return std::nullopt;
+  const MessageRow* const row = RowFor(ring, key);
+  return row != nullptr && row->key.load(std::memory_order_relaxed) == key ? Load(*row) : std::nullopt;
 }
 
 std::uint64_t CountOf(const MessageLog& log) { return log.last >> kRemembered; }
