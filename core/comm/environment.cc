@@ -1,6 +1,7 @@
 #include "core/comm/environment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -79,13 +80,11 @@ class Reader {
 };
 
 Error Incomplete(const std::vector<const char*>& missing) {
-  std::string names;
-  for (const char* name : missing) names += (names.empty() ? "" : ", ") + std::string(name);
   return Error{
       DTRUN_FAILED_PRECONDITION,
       fmt::format("the environment of dtrun is incomplete: {} {} missing; start this program with dtrun and "
                   "pass its environment on whole",
-                  names, missing.size() == 1 ? "is" : "are")};
+                  fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are")};
 }
 
 // Which rank of its host this process is, if the user's own launcher started the ranks. That launcher must

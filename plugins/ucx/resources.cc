@@ -10,8 +10,6 @@ namespace {
 
 using sdk::Failure;
 
-bool StartsWith(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
-
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -70,19 +68,19 @@ std::string Devices(const std::vector<Resource>& resources) {
 
 // "\\tcp" is the transport and no alias; "ud:aux" is for connection set-up only.
 std::string Bare(std::string name) {
-  if (StartsWith(name, "\\")) name.erase(0, 1);
+  if (name.starts_with("\\")) name.erase(0, 1);
   return name.substr(0, name.find(':'));
 }
 
 // Whether UCX takes `name` for `transport`. `known` is set when the name means anything at all.
 bool Means(const std::string& name, const std::string& transport, bool* known) {
-  const bool strict = StartsWith(name, "\\");
+  const bool strict = name.starts_with("\\");
   if (!strict && Bare(name) == "all") return *known = true;
   for (const auto& [alias, prefixes] : kAliases) {
     if (strict || Bare(name) != alias) continue;
     *known = true;
     for (const std::string& prefix : Split(prefixes)) {
-      if (StartsWith(transport, prefix)) return true;
+      if (transport.starts_with(prefix)) return true;
     }
   }
   if (Bare(name) != transport) return false;
@@ -104,7 +102,7 @@ bool ExistsElsewhere(const std::string& name) {
 
 // Resources that `list` (the grammar of UCX_TLS) leaves.
 std::vector<Resource> WithTransports(const std::vector<Resource>& all, const std::string& list) {
-  const bool deny = StartsWith(list, "^");
+  const bool deny = list.starts_with("^");
   const std::vector<std::string> names = Split(deny ? list.substr(1) : list);
   std::vector<bool> meant(all.size());
   for (const std::string& name : names) {
@@ -131,7 +129,7 @@ std::vector<Resource> WithTransports(const std::vector<Resource>& all, const std
 // Network resources that `list` (the grammar of UCX_NET_DEVICES) leaves, and all others.
 std::vector<Resource> WithDevices(const std::vector<Resource>& all, const std::string& list) {
   if (list == "all") return all;
-  if (StartsWith(list, "^")) {
+  if (list.starts_with("^")) {
     throw Failure(DTRUN_INVALID_ARGUMENT,
                   "devices: '" + list +
                       "' excludes, which UCX before 1.21 ignores; name the devices to use, of " +
@@ -219,12 +217,12 @@ bool Leaves(const std::optional<std::string>& list) {
 }  // namespace
 
 bool Resource::rdma() const {
-  return network && (StartsWith(transport, "rc_") || StartsWith(transport, "ud_") ||
-                     StartsWith(transport, "dc_") || transport == "srd");
+  return network && (transport.starts_with("rc_") || transport.starts_with("ud_") ||
+                     transport.starts_with("dc_") || transport == "srd");
 }
 
 bool NamesTransport(const std::string& list, const std::string& transport) {
-  const std::vector<std::string> names = Split(StartsWith(list, "^") ? list.substr(1) : list);
+  const std::vector<std::string> names = Split(list.starts_with("^") ? list.substr(1) : list);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     bool known = false;
     return Means(name, transport, &known);
