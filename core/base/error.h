@@ -60,11 +60,6 @@ struct Error {
   static Error LastCopied(const dtrun_error& filled);
 };
 
-template <class... Args>
-Error MakeError(dtrun_status code, fmt::format_string<Args...> text, Args&&... args) {
-  return Error{code, fmt::format(text, std::forward<Args>(args)...)};
-}
-
 // The id with that name; none if there is no such id.
 ErrorId ErrorIdOf(std::string_view name);
 

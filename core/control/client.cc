@@ -29,18 +29,18 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLongestAnswer = std::size_t{256} << 20;
 
 Error NoAnswer(const fs::path& folder, std::chrono::milliseconds limit) {
-  return MakeError(DTRUN_TIMEOUT,
+  return Error::Of(DTRUN_TIMEOUT,
                    "the job in '{}' did not answer within {}: its dtrun is stopped or very busy",
                    folder.string(), FormatDuration(limit));
 }
 
 Error NoJob(const fs::path& folder, std::string_view why) {
-  return MakeError(DTRUN_NOT_FOUND, "no answer of the job in '{}': {}", folder.string(), why);
+  return Error::Of(DTRUN_NOT_FOUND, "no answer of the job in '{}': {}", folder.string(), why);
 }
 
 // It lives, but what it says is of no use.
 Error Unread(const fs::path& folder, std::string_view why) {
-  return MakeError(DTRUN_INTERNAL, "no answer of the job in '{}': {}", folder.string(), why);
+  return Error::Of(DTRUN_INTERNAL, "no answer of the job in '{}': {}", folder.string(), why);
 }
 
 // False: the time is over. Clock::time_point::max(): no limit.
@@ -94,7 +94,7 @@ Result<UniqueFd> Connect(const fs::path& folder) {
     return NoJob(folder, fmt::format("its socket belongs to user {}", owner.value_or(0)));
   }
   if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTSOCK)
-    return MakeError(DTRUN_NOT_FOUND, "no running job answers in '{}'; 'dtrun ps' lists jobs",
+    return Error::Of(DTRUN_NOT_FOUND, "no running job answers in '{}'; 'dtrun ps' lists jobs",
                      folder.string());
   return Error::System(fmt::format("connect to '{}'", (folder / kSocket).string()), errno);
 }

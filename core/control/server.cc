@@ -47,7 +47,7 @@ Result<Question> Read(const std::string& line) {
                           ? json["version"].get<int>()
                           : 0;
   if (version != kVersion)
-    return MakeError(DTRUN_UNSUPPORTED,
+    return Error::Of(DTRUN_UNSUPPORTED,
                      "the job runs dtrun {}, which answers questions of version {}, not {}; use the "
                      "dtrun that started it",
                      DTRUN_VERSION, kVersion, version);

@@ -296,7 +296,7 @@ void Controller::OnLost(Member& member, const protocol::Lost& lost) {
   member.state = State::kLost;
   Record(fact::HostLost{{member.name, lost.why, lost.agent_died, {}, lost.next}});
   if (phase_ == Phase::kPreparing && !refusal_) {
-    refusal_ = MakeError(DTRUN_REMOTE_FAILURE, "host {} was lost: {}", member.name, lost.why);
+    refusal_ = Error::Of(DTRUN_REMOTE_FAILURE, "host {} was lost: {}", member.name, lost.why);
   }
   if (phase_ == Phase::kRunning) StopAll(SIGTERM);
 }

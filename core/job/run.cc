@@ -55,7 +55,7 @@ class Runner {
       return RunAndRecord();
     } catch (const std::exception& exception) {
       process::KillDescendants(std::chrono::seconds(10));
-      return MakeError(DTRUN_INTERNAL, "the agent failed: {}", Exhausted(exception));
+      return Error::Of(DTRUN_INTERNAL, "the agent failed: {}", Exhausted(exception));
     }
   }
 

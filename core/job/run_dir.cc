@@ -106,7 +106,7 @@ constexpr std::string_view kTime = "{time}";
 constexpr int kMostRunsPerSecond = 10000;
 
 Error Refuse(const fs::path& dir, std::string_view cause) {
-  return MakeError(DTRUN_SYSTEM,
+  return Error::Of(DTRUN_SYSTEM,
                    "cannot create the run directory '{}': {}; set logs.dir to a folder you "
                    "can write to",
                    dir.string(), cause);
@@ -147,7 +147,7 @@ void IgnoreInGit(const fs::path& folder) {
 // `parent`: the open folder that contains `run`.
 Status MayRemove(int parent, const fs::path& run) {
   const auto kept = [&run](std::string_view why) {
-    return MakeError(DTRUN_BUSY, "'{}' {}", run.string(), why);
+    return Error::Of(DTRUN_BUSY, "'{}' {}", run.string(), why);
   };
   const UniqueFd folder(
       ::openat(parent, run.filename().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -276,7 +276,7 @@ Status RunDir::Lock() {
     if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return MakeError(DTRUN_FAILED_PRECONDITION,
+  return Error::Of(DTRUN_FAILED_PRECONDITION,
                    "a job that has not ended keeps its logs in '{}'; wait for it, or set logs.dir to "
                    "another folder, for example one with {{time}} at its end",
                    path_.string());
@@ -321,7 +321,7 @@ Status RunDir::TellPath(const fs::path& file) const {
     else if (there.st_uid != geteuid())
       what = fmt::format("is of uid {}", there.st_uid);
     if (!what.empty())
-      return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' {}, and would be replaced; name a file of your own",
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' {}, and would be replaced; name a file of your own",
                        file.string(), what);
   }
   return ReplaceOwnFile(folder->get(), file.parent_path(), file.filename(), path_.string(), kPrivateFile);

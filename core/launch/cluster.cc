@@ -281,7 +281,7 @@ Result<metrics::Listening> MetricsWithToken(const spec::JobSpec& spec) {
   if (!token) return std::move(token).error();
   const bool plain = std::ranges::all_of(*token, [](char c) { return c > ' ' && c <= '~'; });
   if (token->size() < kShortestToken || !plain) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
                      "{} must have one word of at least {} characters, as `openssl rand -hex 32` prints it",
                      name, kShortestToken);
   }

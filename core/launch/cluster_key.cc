@@ -64,16 +64,16 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
     return Error::System(fmt::format("open {}", name), errno);
   if (file && ::fstat(file.get(), &info) != 0) return Error::System(fmt::format("read {}", name), errno);
   if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "{} is {}; name the file that has the key", name,
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "{} is {}; name the file that has the key", name,
                      KindOf(info.st_mode));
   }
   if ((info.st_mode & 0077) != 0) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,
                      info.st_mode & 07777, path);
   }
   if (IsStranger(info.st_uid)) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "{} belongs to user {}, so that user knows the key; create your own: openssl "
                      "rand -hex 32 > FILE; chmod 600 FILE",
                      name, info.st_uid);
@@ -81,7 +81,7 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
   // Wait: a shell's <(...) is the output of a command, read as a file.
   pollfd ready{file.get(), POLLIN, 0};
   if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
-    return MakeError(DTRUN_TIMEOUT, "{} is a pipe, and nothing was written to it for 10s", name);
+    return Error::Of(DTRUN_TIMEOUT, "{} is a pipe, and nothing was written to it for 10s", name);
   }
   char bytes[256];
   const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
@@ -106,14 +106,14 @@ Result<ClusterKey> FindClusterKey(const spec::JobSpec& spec, const KeyRule& rule
   }
   if (digits) {
     const Result<protocol::Key> key = protocol::Key::FromHex(digits->text);
-    if (!key) return MakeError(key.error().code, "{}: {}", digits->origin, key.error().text);
+    if (!key) return Error::Of(key.error().code, "{}: {}", digits->origin, key.error().text);
     return ClusterKey{rule.job.empty() ? *key : key->For(rule.job),
                       digits->origin + (rule.job_origin.empty() ? "" : ", with " + rule.job_origin)};
   }
   if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
   const std::string& sharing = spec.hosts_from.sharing;
-  return MakeError(DTRUN_INVALID_ARGUMENT,
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
                    "cluster.connect = \"manual\" needs a key that all hosts share; write the output of "
                    "`openssl rand -hex 32` into cluster.key_file, {} or ~/.dtrun/key{}{}",
                    kClusterKey, sharing.empty() ? "" : "; on this platform ", sharing);

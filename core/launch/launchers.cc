@@ -69,7 +69,7 @@ Result<dtrun_options> LauncherPlugins::OptionsOf(const plugin::Description& laun
     const spec::PluginRead read = read_("launcher", plugin::TypedForm(launcher.file.name), launcher.options);
     if (read.problems.empty()) return read.options.Snapshot();
     const spec::Problem& first = read.problems.front();
-    return MakeError(DTRUN_INVALID_ARGUMENT, "{}: {}{}", first.place, first.message,
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "{}: {}{}", first.place, first.message,
                      first.hint.empty() ? "" : "; " + first.hint);
   }
   return options::DefaultsOf(launcher.options, kOptions);

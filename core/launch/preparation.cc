@@ -210,7 +210,7 @@ Result<options::Schema> Preparation::SchemaOfLauncher(const std::string& name, c
   const plugin::Description& description = (*launcher)->description();
   if (!named) return description.options;
   if (std::ranges::find(description.members, "plan") == description.members.end()) {
-    return MakeError(DTRUN_UNSUPPORTED,
+    return Error::Of(DTRUN_UNSUPPORTED,
                      "launcher '{}' cannot plan processes, it only has {}; choose another "
                      "launcher.name",
                      name, fmt::join(description.members, ", "));

@@ -203,20 +203,20 @@ Status Membership::Admit(const protocol::Hello& hello, const std::string& from) 
   const bool dealt = hello.host_index == -1 && cluster_.hosts[0].empty();
   if (dealt) return {};
   if (hello.host_index < 0 || hello.host_index >= hosts) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
                      "host index {} is not one of this job's {} hosts; number them from 0", hello.host_index,
                      hosts);
   }
   if (hello.host_index == cluster_.here) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "host {} is the root itself; give each host its own index",
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "host {} is the root itself; give each host its own index",
                      hello.host_index);
   }
   const Member* member = Numbered(hello.host_index);
   if (member == nullptr || member->host == nullptr) return {};
   if (member->host->lost()) {
-    return MakeError(DTRUN_BUSY, "host {} was lost, and its ranks are being ended", member->name);
+    return Error::Of(DTRUN_BUSY, "host {} was lost, and its ranks are being ended", member->name);
   }
-  return MakeError(DTRUN_INVALID_ARGUMENT, "host {} ({}) has joined already, from {}; {} gave the same index",
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "host {} ({}) has joined already, from {}; {} gave the same index",
                    hello.host_index, member->name, member->host->peer(), from);
 }
 

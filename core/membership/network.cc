@@ -29,7 +29,7 @@ constexpr std::size_t kMostRefusals = 3;
 constexpr double kSuspectLoss = 0.005;
 
 Error At(const plan::NetworkRule& rule, const std::string& text) {
-  return MakeError(DTRUN_INVALID_ARGUMENT, "{}: {}", rule.place, text);
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "{}: {}", rule.place, text);
 }
 
 bool AllSlow(const std::vector<network::Assignment>& assignments) {

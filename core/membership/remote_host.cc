@@ -146,7 +146,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string
   waiting_ = false;
   answer_timer_.Cancel();
   if (auto done = std::exchange(preflight_done_, {})) {
-    return done(MakeError(DTRUN_REMOTE_FAILURE, "host {} was lost: {}", name_, why));
+    return done(Error::Of(DTRUN_REMOTE_FAILURE, "host {} was lost: {}", name_, why));
   }
   Emit(protocol::Lost{why, agent_died, next});
 }
@@ -157,7 +157,7 @@ void RemoteHost::RunPreflight(const preflight::Request& request, PreflightDone d
   asio::post(loop_, [this, ended = ended_] {
     if (*ended) return;
     if (auto asked = std::exchange(preflight_done_, {}))
-      asked(MakeError(DTRUN_REMOTE_FAILURE, "host {} was lost before it was asked", name_));
+      asked(Error::Of(DTRUN_REMOTE_FAILURE, "host {} was lost before it was asked", name_));
   });
 }
 

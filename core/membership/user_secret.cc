@@ -39,7 +39,7 @@ Result<UniqueFd> OpenFile(const fs::path& path) {
     return Error::System(fmt::format("open '{}'", path.string()), errno);
   }
   if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0) return file;
-  return MakeError(DTRUN_FAILED_PRECONDITION, "'{}' must be a file that only you can read; remove it",
+  return Error::Of(DTRUN_FAILED_PRECONDITION, "'{}' must be a file that only you can read; remove it",
                    path.string());
 }
 
@@ -62,7 +62,7 @@ Result<std::string> ReadDigits(int file, const fs::path& path) {
   const ssize_t size = ::pread(file, text.data(), text.size(), 0);
   const std::string_view digits(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   if (digits.size() == 2 * kBytes && IsLowerHex(digits)) return std::string(digits);
-  return MakeError(DTRUN_FAILED_PRECONDITION, "'{}' does not hold a key; remove it", path.string());
+  return Error::Of(DTRUN_FAILED_PRECONDITION, "'{}' does not hold a key; remove it", path.string());
 }
 
 // Distributes well enough for positions in a file.
@@ -108,7 +108,7 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
     if (!digits) return digits.error();
     return UserSecret(*std::move(file), *std::move(digits));
   }
-  return MakeError(last.code,
+  return Error::Of(last.code,
                    "found no folder that only you can write ({}); set XDG_RUNTIME_DIR or HOME to one",
                    last.text);
 }

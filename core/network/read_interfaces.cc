@@ -29,7 +29,7 @@ namespace {
 using Socket = std::unique_ptr<nl_sock, decltype(&nl_socket_free)>;
 
 Error NetlinkError(const char* action, int code) {
-  return MakeError(DTRUN_SYSTEM, "{}: {}", action, nl_geterror(code));
+  return Error::Of(DTRUN_SYSTEM, "{}: {}", action, nl_geterror(code));
 }
 
 // Passes every object of a netlink dump to `each`.

@@ -32,7 +32,7 @@ bool LooksLikeAddress(std::string_view text) {
 }
 
 Error Wrong(std::string_view entry, std::string_view problem) {
-  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' {}", entry, problem);
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' {}", entry, problem);
 }
 
 constexpr std::size_t kMostAddresses = 4;  // per interface and family
@@ -240,7 +240,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   offer.unmatched = Unmatched(interfaces);
   if (!offer.candidates.empty()) return offer;
   if (Status named = CheckNames(interfaces); !named) return named.error();
-  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' leaves no interface of this host that can reach others: {}",
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' leaves no interface of this host that can reach others: {}",
                    text_, reasons.empty() ? "it has none" : reasons);
 }
 
@@ -264,7 +264,7 @@ Status Rule::CheckNames(const std::vector<Interface>& interfaces) const {
   for (const Entry& entry : entries_) {
     if (!nearest && !entry.excludes && !entry.name.empty()) nearest = Nearest(entry.name, names);
   }
-  return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' is not an interface of this host, which has {}{}", text_,
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' is not an interface of this host, which has {}{}", text_,
                    ListText(interfaces),
                    nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces));
 }

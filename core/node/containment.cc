@@ -50,7 +50,7 @@ Status Containment::Begin(std::uint64_t memory) {
   if (name_.empty() && memory == 0) return {};
   if (!parent_) {
     if (memory == 0) return {};
-    return MakeError(DTRUN_UNSUPPORTED, "job.memory cannot be enforced: {}; unset it, or boot with cgroup v2",
+    return Error::Of(DTRUN_UNSUPPORTED, "job.memory cannot be enforced: {}; unset it, or boot with cgroup v2",
                      parent_.error().text);
   }
   auto made = process::Cgroup::Make(*parent_, name_, memory);

@@ -39,7 +39,7 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
     struct stat info {};
     const bool there = ::stat(process.cwd.c_str(), &info) == 0;
     if (there && !S_ISDIR(info.st_mode)) {
-      return MakeError(DTRUN_INVALID_ARGUMENT, "the working directory '{}' is not a folder; change job.cwd",
+      return Error::Of(DTRUN_INVALID_ARGUMENT, "the working directory '{}' is not a folder; change job.cwd",
                        process.cwd);
     }
     if (there && ::access(process.cwd.c_str(), X_OK) == 0) continue;

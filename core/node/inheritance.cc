@@ -55,7 +55,7 @@ Status AllowsOpenFiles(int ranks) {
   const rlim_t needed = kAgent + kEachRank * static_cast<rlim_t>(ranks);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= needed) return {};
-  return MakeError(
+  return Error::Of(
       DTRUN_FAILED_PRECONDITION,
       "the limit of open files is {} (`ulimit -Hn`), but dtrun needs {} for {} rank{} on this host, and "
       "{} for each further rank; raise it, for example with `ulimit -n {}`, or start fewer ranks",

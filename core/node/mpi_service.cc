@@ -37,7 +37,7 @@ Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(asio::io_context& loop,
   request.extra_fd = agent.get();
   Result<process::Child> child = process::Spawn(request);
   if (!child) {
-    return MakeError(child.error().code,
+    return Error::Of(child.error().code,
                      "cannot start the PMIx server of this host: {}; install dtrun "
                      "again, or start the job with mpirun",
                      child.error().text);
@@ -155,7 +155,7 @@ Result<pmi::Admission> MpiService::Admit(int rank) {
   if (admission || process_ == nullptr) return admission;
   const std::string how = process_->End();
   if (how.empty()) return admission;
-  return MakeError(
+  return Error::Of(
       DTRUN_INTERNAL,
       "the PMIx server of host '{}' {} during startup; see its output above, if any; install dtrun "
       "again there, or start the job with mpirun",

@@ -88,7 +88,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   AddRank(plan, *process, &contract);
   for (const auto& [name, value] : process->env) {
     if (!common.hidden.contains(name) && contract.emplace(name, value)) continue;
-    return MakeError(DTRUN_INTERNAL,
+    return Error::Of(DTRUN_INTERNAL,
                      "launcher '{}' sets {}, which only dtrun may set; report it to the plugin's "
                      "author",
                      plan.launcher, name);
@@ -100,7 +100,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   for (const auto& [name, value] : UserVariables(spec)) {
     if (contract.contains(name) || common.hidden.contains(name)) {
       return AtEntry(spec, spec.job.env, name,
-                     MakeError(DTRUN_INVALID_ARGUMENT,
+                     Error::Of(DTRUN_INVALID_ARGUMENT,
                                "'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
                                plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects"));
     }
@@ -191,7 +191,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     auto placed = Place(inputs.spec, AssumedOn(inputs, i, host.local_size), host.local_size,
                         inputs.device.backend.has_value() || inputs.device.by_host);
     if (!placed && plan->hosts.size() > 1) {
-      return MakeError(placed.error().code, "host {}: {}", host.name, placed.error().text);
+      return Error::Of(placed.error().code, "host {}: {}", host.name, placed.error().text);
     }
     if (!placed) return placed.error();
     host.cores = placed->processors.cores;
@@ -381,7 +381,7 @@ Result<Plan> Build(const Inputs& inputs) {
                                        hosts->back().first_rank + hosts->back().local_size, hosts->size());
   const MemoryUser user(what);
   const auto out_of_memory = [&](const std::string& text) {
-    return MakeError(DTRUN_OUT_OF_MEMORY, "{}: {}", what, text);
+    return Error::Of(DTRUN_OUT_OF_MEMORY, "{}: {}", what, text);
   };
   try {
     auto plan = Made(inputs, *hosts);

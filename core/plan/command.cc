@@ -93,7 +93,7 @@ std::string KindOfEntry(const fs::path& file) {
 
 Status CheckExecutable(const fs::path& file) {
   if (const std::string kind = KindOfEntry(file); !kind.empty()) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is {}; name a program", file.string(),
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is {}; name a program", file.string(),
                      kind);
   }
   struct stat info {};
@@ -104,11 +104,11 @@ Status CheckExecutable(const fs::path& file) {
     return error;
   }
   if (S_ISDIR(info.st_mode)) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is a folder; name a program in it",
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is a folder; name a program in it",
                      file.string());
   }
   if (!IsExecutable(file)) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is not executable{}", file.string(),
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "cannot run '{}': it is not executable{}", file.string(),
                      ToRun(file.string(), file));
   }
   return {};
@@ -250,7 +250,7 @@ Result<std::string> Search(const std::string& program, const std::string& path, 
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  return MakeError(DTRUN_NOT_FOUND, "cannot find the program '{}'{} (PATH: {})", MaskText(program),
+  return Error::Of(DTRUN_NOT_FOUND, "cannot find the program '{}'{} (PATH: {})", MaskText(program),
                    NextStep(program, path, cwd), Folders(path));
 }
 

@@ -21,7 +21,7 @@ Status Merge(const std::string& owner, const environments::Variables& from, envi
       continue;
     }
     if (before->second == value) continue;
-    return MakeError(DTRUN_INVALID_ARGUMENT, "the {} sets {}={}, the {} sets {}={}; leave one of them out",
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "the {} sets {}={}, the {} sets {}={}; leave one of them out",
                      owners->at(name), name, before->second, owner, name, value);
   }
   return {};
@@ -117,13 +117,13 @@ Result<environments::Contract> DialectVariables(const Plan& plan, const environm
     for (int other = process.rank + 1; other < process.rank + process.rank_count; ++other) {
       const environments::Contract theirs = (*found)->write(table, other);
       if (theirs.set == added.set && theirs.fallback == added.fallback) continue;
-      return MakeError(DTRUN_UNSUPPORTED,
+      return Error::Of(DTRUN_UNSUPPORTED,
                        "the {} dialect has variables for each rank, and the {} launcher starts one "
                        "process for ranks {}-{}; leave it out, or use launcher.name = \"per-process\"",
                        name, plan.launcher, process.rank, process.rank + process.rank_count - 1);
     }
     if (Status merged = Merge(name + " dialect", added.set, &all, &owners); !merged) {
-      return MakeError(merged.error().code, "for rank {} {}", process.rank, merged.error().text);
+      return Error::Of(merged.error().code, "for rank {} {}", process.rank, merged.error().text);
     }
     out.set.insert(added.set.begin(), added.set.end());
     out.fallback.insert(added.fallback.begin(), added.fallback.end());

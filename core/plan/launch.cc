@@ -35,7 +35,7 @@ std::string Impossible(const Plan& plan, const Process& process) {
 
 Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
   const auto planned = [&plan](const std::string& what) {
-    return MakeError(DTRUN_INTERNAL, "launcher '{}' planned {}; report it to the plugin's author",
+    return Error::Of(DTRUN_INTERNAL, "launcher '{}' planned {}; report it to the plugin's author",
                      plan.launcher, what);
   };
   std::vector<int> owners(static_cast<std::size_t>(plan.world_size()), 0);

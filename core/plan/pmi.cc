@@ -140,7 +140,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   for (Process& process : plan->processes) {
     if (*kind == pmi::Kind::kPmi1 && process.rank_count > 1) {
       return At(spec.job.pmi,
-                MakeError(DTRUN_UNSUPPORTED,
+                Error::Of(DTRUN_UNSUPPORTED,
                           "PMI-1 serves processes of one rank each, and launcher '{}' starts {} ranks in "
                           "one; choose another launcher",
                           plan->launcher, process.rank_count));

@@ -18,7 +18,7 @@ Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin) {
     if (std::filesystem::is_directory(shim / "horovod", ignored)) return shim;
     looked += fmt::format("{}'{}'", looked.empty() ? "" : " or ", shim.string());
   }
-  return MakeError(DTRUN_NOT_FOUND,
+  return Error::Of(DTRUN_NOT_FOUND,
                    "there is no Python package of this dtrun: no {}; install dtrun with pip, or "
                    "leave python.horovod out and start the script with `python -m dtrun.horovod`",
                    looked);

@@ -45,7 +45,7 @@ Facts ToldOnce(const std::vector<Host>& hosts, Facts Host::*facts) {
 
 Error Unknown(std::string_view name, const ProcessVariables& variables) {
   if (std::getenv(std::string(name).c_str()) != nullptr) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
                      "variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
                      "have a shell do it: sh -c with '$${{{0}}}'",
                      name);
@@ -59,7 +59,7 @@ Error Unknown(std::string_view name, const ProcessVariables& variables) {
     std::erase_if(names, [](const std::string& one) { return one.starts_with("DTRUN_"); });
     hint = fmt::format("known are {} and dtrun's own; ", fmt::join(names, ", "));
   }
-  return MakeError(DTRUN_INVALID_ARGUMENT,
+  return Error::Of(DTRUN_INVALID_ARGUMENT,
                    "unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program", name,
                    hint);
 }
@@ -179,7 +179,7 @@ Result<std::string> Expand(std::string_view text, const ProcessVariables& variab
     } else if (text.starts_with("${")) {
       const std::size_t end = text.find('}');
       if (end == std::string_view::npos) {
-        return MakeError(DTRUN_INVALID_ARGUMENT,
+        return Error::Of(DTRUN_INVALID_ARGUMENT,
                          "'{}' lacks a closing brace; write '$${{' for a literal '${{'", text);
       }
       const std::string name(text.substr(2, end - 2));

@@ -103,7 +103,7 @@ bool IsLauncher(const std::string& name) {
 }
 
 Error NoLimit(const fs::path& parent, const std::string& why) {
-  return MakeError(DTRUN_UNSUPPORTED,
+  return Error::Of(DTRUN_UNSUPPORTED,
                    "job.memory cannot be enforced: {} (cgroup '{}'); start dtrun in a group of its own, "
                    "`systemd-run --user --scope -p Delegate=yes dtrun ...`, or unset job.memory",
                    why, parent.string());
@@ -178,7 +178,7 @@ Result<std::unique_ptr<Cgroup>> Cgroup::Make(const fs::path& parent, const std::
   const fs::path path = parent / name;
   const auto refuse = [&](const std::string& why) {
     if (memory_limit != 0) return NoLimit(parent, why);
-    return MakeError(DTRUN_UNSUPPORTED, "{} (cgroup '{}')", why, parent.string());
+    return Error::Of(DTRUN_UNSUPPORTED, "{} (cgroup '{}')", why, parent.string());
   };
   // Without permission to move processes out of the parent, none can be started in a child group.
   if (::faccessat(AT_FDCWD, (parent / "cgroup.procs").c_str(), W_OK, AT_EACCESS) != 0)

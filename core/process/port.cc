@@ -76,7 +76,7 @@ Result<UniqueFd> HeldPort::At(const std::string& address) const {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.c_str(), std::to_string(number_).c_str(), &hints, &found) != 0)
-    return MakeError(DTRUN_INVALID_ARGUMENT, "'{}' is not a numeric address", address);
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "'{}' is not a numeric address", address);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   UniqueFd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;

@@ -49,7 +49,7 @@ Result<std::string> FindProgram(const std::string& name, const std::string& cwd,
     if (found_but_closed.empty() && fs::is_regular_file(file, error)) found_but_closed = file.string();
   }
   if (!found_but_closed.empty()) {
-    return MakeError(DTRUN_SYSTEM, "cannot run '{}': '{}' is not executable; run: chmod +x '{}'", name,
+    return Error::Of(DTRUN_SYSTEM, "cannot run '{}': '{}' is not executable; run: chmod +x '{}'", name,
                      found_but_closed, found_but_closed);
   }
   std::string text = fmt::format("cannot run '{}': no such program (looked in PATH: {})", name, path);

@@ -88,7 +88,7 @@ Status CheckPrivate(const fs::path& folder) {
   if (!fd || ::fstat(fd.get(), &info) != 0)
     return Error::System(fmt::format("open the folder '{}'", folder.string()), errno);
   if (info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) return {};
-  return MakeError(DTRUN_FAILED_PRECONDITION,
+  return Error::Of(DTRUN_FAILED_PRECONDITION,
                    "the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
                    "only this user can enter; ask its owner, and start the job again",
                    folder.string(), info.st_uid, info.st_mode & 07777);
@@ -116,7 +116,7 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
   struct stat made {};
   if (::lstat(dir.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::geteuid() ||
       (made.st_mode & 077) != 0) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "the folder '{}' is not the private one that dtrun just created: another user "
                      "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
                      dir.string(), dir.parent_path().string());
@@ -166,7 +166,7 @@ Result<fs::path> MakeMemoryDir(const fs::path& runtime_dir) {
     return Error::System(fmt::format("make the link '{}'", link.string()), errno);
   const fs::path folder = Told(link);
   if (folder.empty()) {
-    return MakeError(DTRUN_INTERNAL,
+    return Error::Of(DTRUN_INTERNAL,
                      "'{}' is not the link to the job's folder in '{}' that dtrun makes; start the job "
                      "again",
                      link.string(), kPlace);

@@ -202,7 +202,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 Result<cpu_set_t> ParseCpus(const std::string& text) {
   const std::optional<std::vector<int>> list = ReadNumberList(text);
   if (!list || list->back() >= CPU_SETSIZE) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "CPU list '{}' is not of the form '0-3,8' with CPUs below {}",
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "CPU list '{}' is not of the form '0-3,8' with CPUs below {}",
                      text, CPU_SETSIZE);
   }
   cpu_set_t cpus;

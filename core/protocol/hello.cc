@@ -60,18 +60,18 @@ Result<Welcome> DecodeAnswer(std::string_view payload) {
 
 Status Compare(const Hello& hello, std::string_view job) {
   if (hello.version != DTRUN_VERSION) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "the root runs dtrun {}, this host {}; install the same version on both", DTRUN_VERSION,
                      hello.version);
   }
   if (hello.protocol != kProtocol) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "the root's dtrun {} speaks control protocol {}, this host's {}; install the same "
                      "build on both",
                      DTRUN_VERSION, kProtocol, hello.protocol);
   }
   if (hello.job != job) {
-    return MakeError(DTRUN_FAILED_PRECONDITION,
+    return Error::Of(DTRUN_FAILED_PRECONDITION,
                      "this root is of job '{}', this host belongs to job '{}'; give every host the "
                      "same command, or this one the address of its own job's root",
                      job, hello.job);
@@ -107,7 +107,7 @@ Result<int> NumberAmong(const JoinRequest& request, const char* node,
     if (by_variable ? node != nullptr && name == node : is_own(name)) return number;
   }
   if (!by_variable) return Error{DTRUN_NOT_FOUND, "none of the names of the job's hosts is this host's"};
-  return MakeError(DTRUN_NOT_FOUND, "{} is {}, which is not one of the hosts", request.node_variable,
+  return Error::Of(DTRUN_NOT_FOUND, "{} is {}, which is not one of the hosts", request.node_variable,
                    node == nullptr ? "unset" : fmt::format("'{}'", node));
 }
 

@@ -277,7 +277,7 @@ Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint)
     error_code malformed;
     endpoint = {asio::ip::make_address(options.address, malformed), port};
     if (malformed) {
-      return MakeError(DTRUN_INVALID_ARGUMENT,
+      return Error::Of(DTRUN_INVALID_ARGUMENT,
                        "the address '{}' to listen on is not numeric; give one of this host's, such as "
                        "10.0.0.1, or none for all",
                        options.address);
@@ -300,10 +300,10 @@ Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint)
 Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Options options,
                                                    Handlers handlers) {
   if (options.port < 0 || options.port > 65535) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "there is no port {}; ports go from 1 to 65535", options.port);
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "there is no port {}; ports go from 1 to 65535", options.port);
   }
   if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "a loss limit of {} is out of range; give one from {} to {}",
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "a loss limit of {} is out of range; give one from {} to {}",
                      FormatDuration(limit), FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit));
   }
   Tcp::endpoint endpoint;

@@ -302,7 +302,7 @@ template <class Message>
 Result<bool> CheckAny(Conversation& said, const Message& message) {
   const Rule rule = RuleOf(message);
   const auto broken = [&](std::string_view what) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
                      "it broke the control protocol: it sent {} {}: {}; does it run the same build of dtrun?",
                      rule.name, PhaseText(said.phase), what);
   };

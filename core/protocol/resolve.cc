@@ -23,7 +23,7 @@ Addresses LookUp(const std::string& name) {
   const int problem = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
   if (problem != 0) {
     const char* text = problem == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(problem);
-    return MakeError(DTRUN_NOT_FOUND, "'{}' does not resolve: {}", name, text);
+    return Error::Of(DTRUN_NOT_FOUND, "'{}' does not resolve: {}", name, text);
   }
   std::vector<asio::ip::address> addresses;
   for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
@@ -33,7 +33,7 @@ Addresses LookUp(const std::string& name) {
     addresses.push_back(endpoint.address());
   }
   ::freeaddrinfo(found);
-  if (addresses.empty()) return MakeError(DTRUN_NOT_FOUND, "'{}' has no IP address", name);
+  if (addresses.empty()) return Error::Of(DTRUN_NOT_FOUND, "'{}' has no IP address", name);
   return addresses;
 }
 

@@ -90,7 +90,7 @@ void Must(bool done, const char* what) {
 
 Result<Key> Key::FromHex(std::string_view digits) {
   const auto refuse = [](const std::string& problem) {
-    return MakeError(DTRUN_INVALID_ARGUMENT,
+    return Error::Of(DTRUN_INVALID_ARGUMENT,
                      "the key of the job {}; it is {} hexadecimal digits, the same on every host", problem,
                      2 * kBytes);
   };

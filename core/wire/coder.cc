@@ -30,7 +30,7 @@ void Checked::Fail(std::string problem) {
 
 Status Checked::Finish(std::string_view what) const {
   if (ok()) return {};
-  return MakeError(DTRUN_INVALID_ARGUMENT, "malformed {}: {}", what, problem_);
+  return Error::Of(DTRUN_INVALID_ARGUMENT, "malformed {}: {}", what, problem_);
 }
 
 void Checked::Check(const std::string& text, Printable) {
@@ -104,7 +104,7 @@ Result<std::optional<std::string_view>> FrameReader::Next() {
   if (rest.size() < sizeof size) return std::optional<std::string_view>();
   std::memcpy(&size, rest.data(), sizeof size);
   if (size == 0 || size > limit_) {
-    return MakeError(DTRUN_INVALID_ARGUMENT, "a frame has {} bytes; 1 to {} are allowed", size, limit_);
+    return Error::Of(DTRUN_INVALID_ARGUMENT, "a frame has {} bytes; 1 to {} are allowed", size, limit_);
   }
   if (rest.size() - sizeof size < size) return std::optional<std::string_view>();
   begin_ += sizeof size + size;
