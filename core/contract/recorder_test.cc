@@ -7,6 +7,7 @@
 
 #include "core/contract/call_now.h"
 #include "core/contract/checker.h"
+#include "core/contract/messages.h"
 
 namespace dtrun::contract {
 namespace {

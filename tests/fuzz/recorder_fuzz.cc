@@ -120,7 +120,7 @@ void Scribble(Input& input, const contract::RecorderMemory& recorder_memory, int
 }
 
 void CallOn(Input& input, const contract::RecorderMemory& recorder_memory, int rank) {
-  contract::Ring& ring = recorder_memory.RingOf(rank, input.Take<std::uint8_t>() % 3);
+  contract::Ring& ring = recorder_memory.RingsOf(rank)[input.Take<std::uint8_t>() % 3];
   sdk::Signature call;
   call.kind = input.Take<std::uint8_t>();
   call.count = call.kind;
@@ -175,7 +175,7 @@ DTRUN_FUZZ_TARGET(recorder)(const std::uint8_t* data, std::size_t size) {
       case 3: EnterAnything(input, site); break;
       case 4: site.Open(rank, "world." + std::to_string(input.Take<std::uint8_t>() % 4), rank % 2, 2); break;
       case 5:
-        site.recorder_memory().RingOf(rank, input.Take<std::uint8_t>() % contract::kRings).communicator = 0;
+        site.recorder_memory().RingsOf(rank)[input.Take<std::uint8_t>() % contract::kRings].communicator = 0;
         break;
       default: Look(site, sites[what / 64 % 2 == 0 ? 1 : 0]);
     }

@@ -60,7 +60,7 @@ std::string Text(std::string_view text) {
   return indented ? out + ".fi\n" : out;
 }
 
-std::vector<const CLI::App*> Verbs(const CLI::App& app) {
+std::vector<const CLI::App*> VerbsBelow(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
@@ -103,7 +103,7 @@ std::string Options(const CLI::App& app) {
 
 std::string VerbTable(const CLI::App& app, const std::string& name, bool pages) {
   std::string out;
-  for (const CLI::App* verb : Verbs(app)) {
+  for (const CLI::App* verb : VerbsBelow(app)) {
     out += fmt::format(
         ".TP\n\\fB{} {}\\fR{}\n{}\n", RoffLine(name), RoffLine(verb->get_name()),
         pages ? fmt::format(", see \\fB{}\\-{}\\fR(1)", RoffLine(name), RoffLine(verb->get_name())) : "",
@@ -129,7 +129,7 @@ ManPage VerbPage(const CLI::App& verb, const std::string& root, const std::strin
   const std::string page = root + "-" + verb.get_name(), typed = root + " " + verb.get_name();
   std::string text = Head(page, version, verb.get_description()) + ".SH SYNOPSIS\n" + Synopsis(verb, typed) +
                      ".SH OPTIONS\n" + Options(verb);
-  for (const CLI::App* own : Verbs(verb)) {
+  for (const CLI::App* own : VerbsBelow(verb)) {
     const std::string name = typed + " " + own->get_name();
     std::string upper = own->get_name();
     std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -156,7 +156,7 @@ std::string RoffHead(const std::string& page, int section, const std::string& ve
 
 std::vector<ManPage> ManPages(const CLI::App& root, const std::string& version, const std::string& verbatim) {
   std::vector<ManPage> pages{RootPage(root, version)};
-  for (const CLI::App* verb : Verbs(root)) {
+  for (const CLI::App* verb : VerbsBelow(root)) {
     if (verb->get_name() != "torchrun") {
       pages.push_back(VerbPage(*verb, root.get_name(), version));
       continue;
