@@ -88,8 +88,8 @@ class Job:
         return self.process.pid
 
     def run_dir(self):
-        """The newest run directory, once there is one."""
-        found = sorted(self.folder.glob("runs/*/2*"), key=os.path.getmtime)
+        """The newest run directory, once there is one with a plan."""
+        found = sorted((file.parent for file in self.folder.glob("runs/*/2*/plan.json")), key=os.path.getmtime)
         return found[-1] if found else None
 
     def log(self, rank, stream="out"):

@@ -236,6 +236,8 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   if (files.verdict && !IsThere(folder / "plan.json")) return story;
   const bool told = files.verdict || (events && events->begun());
   if (!told && story.unread.empty() && !IsThere(folder / "plan.json")) {
+    if (job::IsLive(folder) == std::optional(true))
+      return Error::Of(DTRUN_NOT_FOUND, "the job in '{}' is being started; ask again", folder.string());
     return Error{DTRUN_NOT_FOUND,
                  fmt::format("open '{}': no such file or directory; '{}' is not a run directory of dtrun",
                              (folder / "plan.json").string(), folder.string())};
