@@ -39,7 +39,8 @@ struct Source {
 };
 
 constexpr char kBench[] =
-    "dtrun bench allreduce --plugin-dir build --backend NAME --local none --peers none --sizes 8:1M";
+    "dtrun bench allreduce --plugin-dir build --backend NAME --local none --peers none --sizes 8:1M --factor "
+    "8 --seconds 6";
 constexpr char kInventory[] =
     "SITE_INVENTORY=hosts.ini dtrun --plugin-dir build --set cluster.from=NAME plan hostname";
 constexpr Source kSources[] = {
