@@ -109,7 +109,8 @@ string(CONCAT DTRUN_REST_OF_SUITE "${DTRUN_LARGE_CASES}:Load.*:Structs.*:Plugin.
   ":Capabilities.MakeSense:Capabilities.AreKnown:Capabilities.HoldForTheLargestBuffer"
   ":Collectives.*InWorld1:Collectives.*InWorld2:Collectives.*InWorld4"
   ":Collectives.B*InWorld7:Collectives.Gather*InWorld7:Collectives.Reduce*InWorld7:Collectives.Scatter*InWorld7:Sequences.*World1:Sequences.*World2:Sequences.*World4:Sequences.*World7"
-  ":Requests.FinishBeforeReleaseReturns:Messages.ThatAreCompleteDoNotTimeOutLater"
+  ":Collectives.*vInWorld7:Collectives.A*toall*InWorld7:Sequences.*World5:Sequences.OfManySmallCalls:Messages.OfManySmallCalls*"
+  ":Requests.FinishBeforeReleaseReturns:Messages.ThatAreComplete*:Messages.ReachARankThatWasStopped"
   ":Failures.KeepTheDeadlineOfAQueuedCall:Failures.EndABlockingCall*:Faults.*")
 set(DTRUN_PROGRAM_TIMEOUT_S 600)
 if(DTRUN_SANITIZE)  # conformance_kit does not run then

@@ -108,6 +108,7 @@ class Pack(JobTest):
         self.assert_results(steps, "ok", "plugin-nccl")
         self.assertIn("failed, ", (self.folder / "out/report.txt").read_text())
 
+    @nightly
     def test_over_fakes_it_does_all_that_needs_one_process_and_staging(self):
         done, steps = self.over_fakes("")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -36,6 +36,7 @@ class HorovodShim(HorovodTest):
         result = self.hold(3, "errors.py", "stall", self.folder / "told", done="went on", env=self.package(**limits))
         self.assertRegex(result.err + result.out, r"hvd\.allreduce 'late': .*2 of 3 .*rank 1")
 
+    @nightly
     def test_a_rank_that_leaves_is_named(self):
         self.hold(2, "errors.py", "leave", done="was told", absent=[1])
 
@@ -48,9 +49,11 @@ class HorovodShim(HorovodTest):
                 self.assert_verdict(result, ending=(1, 3), first_failed_rank=1)
                 self.assertIn("HorovodInternalError: allreduce 'late': rank 1 ", result.out + result.err)
 
+    @nightly
     def test_an_operation_that_one_rank_cannot_end(self):
         self.hold(2, "errors.py", "memory", done="was told", sets=["backend.timeout=5s"])
 
+    @nightly
     def test_training_continues_from_the_commit_after_a_restart(self):
         result = self.hold(2, "elastic.py", done="continued", sets=["restart.max=1"])
         for rank in range(2):
@@ -63,6 +66,7 @@ class HorovodShim(HorovodTest):
         self.assert_ok(result)
         self.assertIn("rank 1 of 2 is done", result.out)
 
+    @nightly
     def test_a_module_that_knows_only_horovod(self):
         """As python -m: the current folder holds it, and its arguments follow."""
         package = self.folder / "pkg"

@@ -87,6 +87,7 @@ class PerProcess(Ipv6Test):
         refused = self.start_on(0, "--hosts", f"{first},{second}", *shell, RANK).finish()  # a port, or slots?
         self.golden_error(refused, f"'{first}'", "IPv6")
 
+    @nightly
     @unittest.skipUnless(has_torch(), "there is no torch.distributed")
     def test_a_torch_script_needs_nothing(self):
         self.assert_torch(self.on_two(sys.executable, self.write(TORCH, "train.py")))
@@ -118,6 +119,7 @@ class PerNode(Ipv6Test):
     def test_ranks_that_the_program_makes_meet(self):
         self.assert_sums(self.on_two("sh", "-c", BY_SHELL, RANK, more=self.MORE), "shm+gloo")
 
+    @nightly
     @unittest.skipUnless(has_torch(), "there is no torch.distributed")
     def test_spawned_ranks_of_torch_meet(self):
         self.assert_torch(self.on_two(sys.executable, self.spawn(), more=self.MORE))

@@ -85,11 +85,13 @@ class OneHost(JobTest):
     def test_nor_are_ranks_that_were_only_never_seen_to_join(self):
         self.assert_silent(self.python(IMPORT + LINGER, sets=["job.isolated_ranks=fail"]))
 
+    @nightly
     @needs_torch
     def test_nor_is_one_that_meets_at_a_port_of_its_own(self):
         own = f"import os; os.environ['MASTER_PORT'] = '{free_port()}'; "
         self.assert_silent(self.python(f"{own}{IMPORT}{JOIN}{STEP}d.barrier()"))
 
+    @nightly
     @needs_torch
     @needs_stacks
     def test_ranks_that_are_isolated_fail_the_job_where_they_must_not_be(self):
@@ -173,6 +175,7 @@ class ChangedVariables(JobTest):
         result = self.ranks(2, sys.executable, script, way, str(limit_s), sets=["backend.name=none", *sets])
         return result, self.last_verdict()
 
+    @nightly
     def test_the_rank_that_has_changed_them_is_named(self):
         for way, rank, said in (
             ("port", 1, r"rank 1 set MASTER_PORT to 1, where dtrun set \d+"),
@@ -185,11 +188,13 @@ class ChangedVariables(JobTest):
                 self.golden_lines(result.err, "  next: ", "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE")
                 self.assertEqual(verdict["blamed"]["ranks"], [rank], str(result))
 
+    @nightly
     def test_of_all_that_have_changed_them_alike_none_is_blamed(self):
         result, verdict = self.changes("size")
         self.golden_lines(result.err, "  ranks 0, 1 ", "WORLD_SIZE", " 4", " 2")
         self.assertIsNone(verdict["blamed"], str(result))
 
+    @nightly
     def test_a_job_that_meets_nevertheless_is_not_told_of_them(self):
         result, _ = self.changes("harmless")
         self.assert_ok(result)

@@ -12,7 +12,7 @@ import sys
 import termios
 import unittest
 
-from support.job import DTRUN, RANK, READS_STACKS, JobTest, end, main, needs_stacks, needs_torch, until
+from support.job import DTRUN, RANK, READS_STACKS, JobTest, end, main, needs_stacks, needs_torch, nightly, until
 
 HANG = """import time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -165,17 +165,20 @@ class Straggler(LiveJob):
         self.assertIn(straggler["text"], self.dtrun("explain", "latest").out)
         self.assertEqual(json.loads(self.dtrun("explain", "latest", "--json").out)["straggler"], straggler["text"])
 
+    @nightly
     def test_it_is_beside_the_cause_of_a_failure(self):
         result, verdict = self.steps("fail", "long")
         self.assertEqual((result.code, verdict["first_failed_rank"]), (3, 0), str(result))
         self.assertEqual(verdict["straggler"]["rank"], 1, str(result))
         self.assertRegex(result.err, r"rank 0 exited with code 3[^$]*\n  rank 1 made the others wait")
 
+    @nightly
     def test_it_can_be_switched_off(self):
         result, verdict = self.steps(sets=["watch.stragglers=false"])
         self.assert_ok(result)
         self.assertIsNone(verdict["straggler"])
 
+    @nightly
     @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "there is one processor")
     def test_the_process_that_keeps_its_processor_busy_is_named(self):
         cpu = max(os.sched_getaffinity(0))
@@ -301,7 +304,9 @@ class Stop(LiveJob):
         folder = self.run_dir(job)
 
         def explained():
-            now = json.loads(self.dtrun("explain", folder, "--json").out)["live"]
+            result = self.dtrun("explain", folder, "--json")
+            self.assertTrue(result.out, str(result))
+            now = json.loads(result.out)["live"]
             return now if now["quiet_seconds"] > 8 and "dtrun_recv" in str(now["places"][1]) else None
 
         live = until(explained, "the hang")

@@ -154,8 +154,8 @@ class Failures:
         self.assertEqual(result.code, 7, str(result))
         self.assertIn("rank 1 called MPI_Abort with code 7", result.err)
 
-    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "there is neither eu-stack nor gdb")
-    def test_a_rank_that_waits_busily_keeps_no_job_from_its_end(self):
+    def keep_busy(self):
+        """A rank that waits busily keeps no job from its end."""
         result = self.ranks(2, self.program, "stay", "1", sets=["watch.stall=3s", "watch.on_stall=fail"])
         self.assertEqual((result.code, self.last_verdict()["exit_class"]), (1, "hang"), str(result))
         self.assertRegex(result.err, "rank 0 in P?MPI_Allreduce")
@@ -196,10 +196,19 @@ class Failures:
 class OpenMpiFailures(Failures, MpiTest):
     program = OPEN_MPI
 
+    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "there is neither eu-stack nor gdb")
+    def test_a_rank_that_waits_busily_keeps_no_job_from_its_end(self):
+        self.keep_busy()
+
 
 @needs(MPICH)
 class MpichFailures(Failures, MpiTest):
     program = MPICH
+
+    @nightly
+    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "there is neither eu-stack nor gdb")
+    def test_a_rank_that_waits_busily_keeps_no_job_from_its_end(self):
+        self.keep_busy()
 
 
 class ThreeHosts(MpiTest):

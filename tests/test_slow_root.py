@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.cluster import open_lab
 from support.faults import FaultTest
-from support.job import main, until
+from support.job import main, nightly, until
 from support.lab import find, run
 
 MIB = 1 << 20
@@ -57,6 +57,7 @@ class SlowRoot(FaultTest):
             time.sleep(0.02)
         return int(seen or 0)
 
+    @nightly
     def test_its_agents_stay_small_and_every_byte_arrives(self):
         job = self.start(PRINT % self.folder, more='lost_after = "10m"\n')
         agent = self.victim(job, "agent", 3)

@@ -4,7 +4,7 @@ import shutil
 import sys
 import unittest
 
-from support.job import BUILD, PACKAGE, READS_STACKS, JobTest, main, needs_stacks, needs_torch, until
+from support.job import BUILD, PACKAGE, READS_STACKS, JobTest, main, needs_stacks, needs_torch, nightly, until
 
 OPEN_MPI = BUILD / "tests/open_mpi_program"
 TORCH_HANG = """import os, time, torch, torch.distributed as dist
@@ -59,6 +59,7 @@ class Stalls(JobTest):
         for fact in (f"ranks 0, 2 in {call} at hang.py:{line}", f"rank 1 in time.sleep at hang.py:{missing}", "ranks 0, 2 wait for rank 1"):
             self.assertIn(fact, lines[0])
 
+    @nightly
     @needs_torch
     @needs_stacks
     def test_explain_says_who_never_came_and_the_job_goes_on(self):
@@ -100,6 +101,7 @@ class Stalls(JobTest):
         self.assert_explained(result.err, "all_reduce", 7, 6)
         self.assert_verdict(result, exit_code=0, generation=1)
 
+    @nightly
     @needs_torch
     def test_restart_fails_once_no_restart_is_left(self):
         always = TORCH_HANG.replace(' and os.environ["DTRUN_GENERATION"] == "0"', "")

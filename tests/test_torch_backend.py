@@ -47,24 +47,17 @@ class TorchBackend(JobTest):
 
 
 class Calls(TorchBackend):
-    def test_collectives(self):
-        self.hold("collectives.py", 3)
-
-    def test_works_messages_and_groups(self):
-        self.hold("works.py", 3)
-
-    def test_no_operation_is_over_before_the_ranks_that_come_late(self):
-        self.hold("late.py", 3)
-
-    def test_callbacks_hold_up_no_other_future(self):
-        self.hold("callbacks.py", 3)
+    def test_calls_works_messages_groups_and_training(self):
+        self.hold("all_in_one.py", 3, "collectives", "late", "callbacks", "training", "hooks", "works")
 
     @nightly
-    def test_the_same_on_two_ranks(self):
+    def test_each_program_alone(self):
         for name in ("collectives.py", "works.py", "late.py", "callbacks.py", "hooks.py", "training.py"):
-            with self.subTest(name):
-                self.hold(name, 2)
+            for world in (2, 3):
+                with self.subTest(name, world=world):
+                    self.hold(name, world)
 
+    @nightly
     def test_a_callback_that_never_returns_does_not_keep_the_program(self):
         text = (
             "import dtrun.torch, threading\ndist.init_process_group('dtrun')\n"
@@ -77,9 +70,6 @@ class Calls(TorchBackend):
         result = self.run_text(text)
         self.assert_ok(result)
         self.golden_lines(result.err, "callback", "10 s")
-
-    def test_hooks_of_ddp_beside_gloo(self):
-        self.hold("hooks.py", 3)
 
     def test_control_c_cuts_calls_short(self):
         self.hold("interrupted.py", 2)
@@ -95,6 +85,7 @@ class Calls(TorchBackend):
         self.assertEqual(result.code, 130, str(result))
         self.assertNotIn("terminate called", result.out + result.err, str(result))
 
+    @nightly
     def test_an_exception_ends_a_rank_while_a_callback_runs(self):
         text = (
             "import atexit, dtrun.torch, threading, time\nfrom dtrun.torch import following\n"
@@ -111,9 +102,6 @@ class Calls(TorchBackend):
                 result = self.run_text(text + failure, world=1)
                 self.assertEqual(result.code, code, str(result))
                 self.assertIn("called at the end", result.out)
-
-    def test_what_trains_over_it(self):
-        self.hold("training.py", 3)
 
     def test_torch_compile(self):
         if VERSION < (2, 5):
@@ -137,12 +125,14 @@ class Calls(TorchBackend):
                 for rank in range(2):
                     self.assertRegex(result.out, f"rank {rank} of 2: [1-9][0-9]* checks hold")
 
+    @nightly
     def test_a_future_of_staged_calls_that_differ_has_the_failure(self):
         result = self.on_the_fake_device("backend.name=gloo", CALLS_DIFFER="1")
         self.assert_ok(result)
         for rank in range(2):
             self.assertIn(f"rank {rank}: refused", result.out)
 
+    @nightly
     def test_a_missing_wait_of_a_stream_shows(self):
         result = self.on_the_fake_device("backend.name=cpu:gloo,fake:fake", MISSING_WAIT="1")
         self.assertEqual(result.code, 1, str(result))
@@ -180,12 +170,14 @@ class Calls(TorchBackend):
         self.assert_ok(result)
         self.assertIn("0 got 1", result.out)
 
+    @nightly
     def test_a_script_may_import_it_before_torch(self):
         script = self.write("import dtrun.torch, torch.distributed as dist\ndist.init_process_group('dtrun')\ndist.barrier()\n", "first.py")
         self.assert_ok(self.ranks(2, PYTHON, script))
 
 
 class Misuse(TorchBackend):
+    @nightly
     def test_a_world_that_is_not_dtruns(self):
         self.assert_fails(
             "import dtrun.torch\ndist.init_process_group('dtrun', rank=0, world_size=1, store=dist.HashStore())\n",
@@ -225,6 +217,7 @@ class Misuse(TorchBackend):
             self.assertIn("refused: " + error, result.out)
         self.assertIn("still 2", result.out)
 
+    @nightly
     def test_ranks_that_call_something_else(self):
         self.assert_fails(
             "import dtrun.torch\ndist.init_process_group('dtrun')\n"
@@ -260,6 +253,7 @@ class Misuse(TorchBackend):
         "except dtrun.FailedPrecondition: pass\n"
     )
 
+    @nightly
     def test_another_process_group_after_a_failure(self):
         """The last of them is after one that has not failed."""
         timeout = (
@@ -276,6 +270,7 @@ class Misuse(TorchBackend):
                 for rank in range(2):
                     self.assertIn(f"rank {rank} is done", result.out)
 
+    @nightly
     def test_new_group_on_one_rank_only(self):
         self.assert_fails(
             "import dtrun.torch, time\ndist.init_process_group('dtrun')\n"
@@ -284,6 +279,7 @@ class Misuse(TorchBackend):
             sets=["backend.timeout=15s"],
         )  # fmt: skip
 
+    @nightly
     def test_new_group_after_a_failure(self):
         self.assert_fails(
             f"import dtrun.torch\ndist.init_process_group('dtrun')\n{self.DIFFERS}dist.new_group([0, 1])\n",
@@ -307,6 +303,7 @@ class Misuse(TorchBackend):
             "rank 1 exited with code 1",
         )
 
+    @nightly
     def test_a_group_waits_as_long_as_the_script_says(self):
         self.assert_fails(
             "import dtrun.torch, time\nfrom datetime import timedelta\n"

@@ -39,6 +39,7 @@ class Train(JobTest):
             self.assertGreaterEqual(results[ranks], 0.865)
         self.assertLessEqual(abs(results[1] - results[2]), 0.01, results)
 
+    @nightly
     def test_it_says_where_it_trains(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="")
         for device in "auto", "cpu":
@@ -79,6 +80,7 @@ class Train(JobTest):
         self.assertNotIn("epoch 1/6", result.out)
         self.assertAlmostEqual(accuracy(result.out), accuracy(whole.out), delta=0.002)
 
+    @nightly
     def test_a_finished_run_continues_with_more_epochs(self):
         file = self.folder / "model.pt"
         common = [TRAIN, "--checkpoint", file, "--resume", file, "--data", small(self.folder / "small", images=1000)]

@@ -14,7 +14,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from support.job import BUILD, DTRUN, SOURCE, JobTest, main, needs_torch, processes_with, until
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main, needs_torch, nightly, processes_with, until
 
 TRIALS = SOURCE / "tests/programs/trials"
 MPI = BUILD / "tests" / "open_mpi_program"
@@ -115,6 +115,7 @@ class Frameworks(Trials):
             self.ranks(2, PYTHON, TRIALS / "shm.py", "x", how)
             self.assertEqual(self.in_shared_memory("h4leak_*") - before, set(), how)
 
+    @nightly
     @needs_torch
     def test_segments_of_torch_go_with_the_job(self):
         before = self.in_shared_memory("torch_*")

@@ -41,10 +41,10 @@ def needs_torch(*version):
 needs_torch_2 = needs_torch(2, 0)
 
 
-def run(module, backend="dtrun"):
-    dist.init_process_group(backend)
+def run(*modules):
+    dist.init_process_group("dtrun")
     rank, world = dist.get_rank(), dist.get_world_size()
-    checks = [check for name, check in vars(module).items() if name.startswith("check_")]
+    checks = [check for module in modules for name, check in vars(module).items() if name.startswith("check_")]
     checks = [check for check in checks if VERSION >= getattr(check, "needed", (1, 13))]
     for check in checks:
         check(rank, world)

@@ -21,19 +21,24 @@ import xml.etree.ElementTree as xml
 
 from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, NARROW, SUM
 
-# What the sound ones pass. Of plugins that have a test of their own, a part is enough here.
+# What the sound ones pass. Of plugins that have a test of their own, a part is enough here, and of the sound one's variants what
+# they change.
 WHOLE = "^(?!Sizes|Sequences|.*World[124])"
 # Those that need a process for each rank are for others: the ranks of the sound one are threads of one process.
 THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
                              "Messages.ReachARankThatWasStopped)")
 # Large buffers are tried by the suites of shm and gloo.
 UNTIL_LARGE = "^(?!Sizes|.*OfMoreThanTwoGibibytes)"
-PART = ("Load|Structs|Plugin|Capabilities|Launcher|Hosts|Connect|Device|Streams|Events|Counters|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
-        "Messages.(OfOne|Are|ThatCross)|Failures.(NameARankThatLeft|EndAMessage)|Faults")
+LOSSY = "Load.Exports|Capabilities|Collectives.(.*Are|Sixteen|GiveAll|.*InWorld3)"
+PART = "Load|Structs|Plugin.(Has|Offers|Says)|Capabilities|Launcher|Hosts|Connect|Device|Streams|Events|Counters|Requests.(Start|Keep)"
 
 
 def part_of(name):
-    return UNTIL_LARGE if "_strict" in name else WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
+    if "_strict" in name:
+        return UNTIL_LARGE if GIVEN.wide else WHOLE
+    if "sound_lossy" in name and not GIVEN.wide:
+        return LOSSY
+    return WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
 
 
 def allocations(folder):
