@@ -243,7 +243,7 @@ class Matrix(FaultTest):
         self.assertRegex(result.err, cell.says, str(result))
         if not cell.recorded:
             return
-        until(lambda: (job.run_dir() / "verdict.json").exists(), "the verdict")  # the agent's, who may be last
+        until(lambda: job.run_dir() and (job.run_dir() / "verdict.json").exists(), "the verdict")  # the agent's, who may be last
         verdict = json.loads((job.run_dir() / "verdict.json").read_text())
         self.assertEqual(verdict["exit_class"], cell.exit_class, str(result))
         self.assertEqual(verdict["exit_code"], cell.code if cell.code >= 0 else 137, str(result))

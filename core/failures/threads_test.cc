@@ -64,7 +64,7 @@ TEST(Blind, EachTextIsTakenForWhatItIs) {
     first.push_back(counts);
     after.push_back(later);
   }
-  // docs/failures.md quotes these numbers.
+  // docs/development.md quotes these numbers.
   const std::vector<Counts> told = {
       {{"right", 24}, {"incomplete", 7}, {"wrong", 2}, {"unknown", 41}, {"out of scope", 7}},
       {{"right", 10}, {"incomplete", 4}, {"unknown", 25}, {"out of scope", 1}}};

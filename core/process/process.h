@@ -92,7 +92,7 @@ std::string SignalName(int signal);
 // started.
 int ReapWhile(const std::function<int()>& work);
 
-// Reaps the ended children of this process up to the first that is `kept`, whose end the caller notices soon.
+// Reaps the ended children of this process up to the first that is `kept`: the caller notices that end soon.
 // For a process that waits for no other children.
 void ReapOthers(const std::vector<pid_t>& kept);
 

@@ -2,8 +2,8 @@
 // agent's introduction, the bytes of store clients, and preflight.
 //
 // Authenticated peers are still validated: decoding keeps to the limits beside each field (core/wire), and
-// core/protocol/protocol.h checks order and what depends on earlier messages. A new message is a struct here
-// or in rank_messages.h, its place in the variants, and its handler. Pure; any thread.
+// core/protocol/protocol.h checks order and what depends on earlier messages. core/README.md says what a new
+// message takes. Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -198,7 +198,7 @@ std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& line
   const std::string of_ucx = fmt::format("] Caught signal {} (", signal),
                     ucx_pid = fmt::format(":{:<5}:", pid);
   std::vector<PrintedFrame> frames;
-  enum class By { kNone, kDtrun, kOpenMpi, kUcx } by = By::kNone;  // whose frames may follow
+  enum class By { kNone, kDtrun, kOpenMpi, kUcx } by = By::kNone;  // the printer of frames that may follow
   const auto begins = [&](By printer) {
     by = printer;
     frames.clear();

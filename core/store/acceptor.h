@@ -15,8 +15,8 @@ namespace dtrun::store {
 template <class Protocol>
 class Acceptor : public std::enable_shared_from_this<Acceptor<Protocol>> {
  public:
-  // False: no client can be taken now, most likely for want of descriptors. The acceptor then lets clients
-  // leave instead of spinning.
+  // False: no client can be taken now, most likely because descriptors ran out. The acceptor then lets
+  // clients leave instead of spinning.
   using Enter = std::function<bool(const error_code& error, typename Protocol::socket client)>;
   Acceptor(asio::io_context& loop, Enter enter) : socket(loop), pause_(loop), enter_(std::move(enter)) {}
 

@@ -42,7 +42,7 @@ std::shared_ptr<::gloo::transport::Device> MakeDevice(const std::string& address
   return ::gloo::transport::tcp::CreateDevice(attributes);
 }
 
-// A context whose pairs this plugin connects: where each peer reaches this rank, and who connects to whom.
+// A context with pairs that this plugin connects: where each peer reaches this rank, and which side connects.
 //
 // Gloo's own rendezvous (Context::connectFullMesh) stores 136 bytes for every pair and has every
 // rank read all of them, and the names of all hosts besides; on one host the kernel searches for

@@ -88,8 +88,9 @@ class Job:
         return self.process.pid
 
     def run_dir(self):
-        """The newest run directory, once there is one with a plan."""
-        found = sorted((file.parent for file in self.folder.glob("runs/*/2*/plan.json")), key=os.path.getmtime)
+        """The newest run directory, once there is one with a plan, or with the verdict of a job that could not start."""
+        records = [file for name in ("plan", "verdict") for file in self.folder.glob(f"runs/*/2*/{name}.json")]
+        found = sorted({file.parent for file in records}, key=os.path.getmtime)
         return found[-1] if found else None
 
     def log(self, rank, stream="out"):
