@@ -124,6 +124,9 @@ function(dtrun_cases test label program filter)
   # It is skipped if all its cases skipped themselves. Where cases failed, their list ends the output.
   set_tests_properties(${test} PROPERTIES TIMEOUT ${DTRUN_PROGRAM_TIMEOUT_S} LABELS ${label} ${environment}
     SKIP_REGULAR_EXPRESSION "PASSED  . 0 tests.\n(.  SKIPPED . [^\n]*\n)+$")
+  if(ARG_SUITE)  # begin early: they take a minute
+    set_tests_properties(${test} PROPERTIES COST 300)
+  endif()
   if(filter MATCHES "^Sizes")
     set_tests_properties(${test} PROPERTIES RESOURCE_LOCK memory)
   endif()
