@@ -357,7 +357,7 @@ class Processes(JobTest):
             self.assertIn("ulimit -f", result.out + result.err)
 
     def test_a_low_limit_of_open_files_is_an_error_with_both_numbers(self):
-        for files, ranks, needed in ((16, 1, 37), (40, 4, 55)):
+        for files, ranks, needed in ((16, 1, 42), (44, 4, 60)):
             with self.subTest(files=files):
                 limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
                 result = self.ranks(ranks, "true", preexec_fn=limit)
