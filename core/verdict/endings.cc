@@ -39,7 +39,7 @@ class Groups {
     group.latest = std::max(group.latest, rank.ended_at - at);
   }
 
-  // "rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun"
+  // "rank 0 exited with code 1, 0.01 s later; ranks 2-5 were stopped by dtrun"
   std::string Text() const {
     std::string text;
     for (const Group& group : groups_) {
@@ -48,7 +48,7 @@ class Groups {
                           single ? group.one : group.many);
       if (group.latest.count() == 0) continue;
       const std::string elapsed = FormatElapsed(group.latest);
-      text += single ? fmt::format(" {} later", elapsed) : fmt::format(" within {}", elapsed);
+      text += single ? fmt::format(", {} later", elapsed) : fmt::format(" within {}", elapsed);
     }
     return text;
   }

@@ -64,7 +64,7 @@ TEST(Verdict, NamesAPmixServerThatDied) {
                        "signal 11 (SIGSEGV), and ranks 1, 2 still needed it"))
       << text;
   EXPECT_NE(text.find("  before it: rank 0 had exited with code 0\n"), std::string::npos) << text;
-  EXPECT_THAT(text, HasSubstr("  also failed: rank 2 exited with code 1 5 ms later\n"
+  EXPECT_THAT(text, HasSubstr("  also failed: rank 2 exited with code 1, 5 ms later\n"
                               "  because of it: rank 1 was stopped by dtrun\n"));
   EXPECT_NE(text.find("class: launcher"), std::string::npos) << text;
   EXPECT_EQ(ParseJson(VerdictJson({facts}))["result"], "failed");
@@ -136,7 +136,7 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
             "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
             "    | epoch 1\n"
             "    | epoch 2\n"
-            "  also failed: rank 0 exited with code 1 0.01 s later\n"
+            "  also failed: rank 0 exited with code 1, 0.01 s later\n"
             "  because of it: ranks 2-5 were stopped by dtrun\n"
             "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find "
             "out what did\n"
@@ -264,9 +264,9 @@ TEST(Verdict, FoldsRanksThatEndedAlike) {
 TEST(Verdict, ARankThatBlamesAnotherFailedBecauseOfIt) {
   Facts facts =
       RunOf({Rank(0, {3, 0, false}, milliseconds(100)), Rank(1, {1, 0, false}, milliseconds(120))}, 0);
-  EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 1 exited with code 1 0.02 s later\n"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 1 exited with code 1, 0.02 s later\n"));
   facts.ranks[1].reports = {{0, "connection to rank 0 was closed"}};
-  EXPECT_THAT(VerdictText(facts), HasSubstr("  because of it: rank 1 exited with code 1 0.02 s later\n"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  because of it: rank 1 exited with code 1, 0.02 s later\n"));
 }
 
 TEST(Verdict, ARankThatFailedLikeTheFirstDidSoByItself) {
@@ -296,7 +296,7 @@ TEST(Verdict, SaysWhichRanksHadToBeKilled) {
                       0);
   facts.ranks[3].ending.reset();
   EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("rank 1 did not stop in time and was killed by dtrun"),
-                                        HasSubstr("rank 2 was killed by signal 9 (SIGKILL) 0.89 s later"),
+                                        HasSubstr("rank 2 was killed by signal 9 (SIGKILL), 0.89 s later"),
                                         HasSubstr("rank 3 had not ended 10 s after SIGKILL")));
 }
 
