@@ -16,14 +16,14 @@ constexpr std::uint64_t kGap = 3;  // elements
 bool HasGaps(Shape shape) { return shape == Shape::kGaps || shape == Shape::kSpread; }
 
 // Where the parts of a buffer lie, in elements.
-struct Parts {
+struct CaseParts {
   std::vector<std::uint64_t> counts;
   std::vector<std::uint64_t> offsets;
   std::uint64_t extent = 0;
 
-  static Parts Of(std::vector<std::uint64_t> counts, Shape shape) {
+  static CaseParts Of(std::vector<std::uint64_t> counts, Shape shape) {
     const std::uint64_t gap = HasGaps(shape) ? kGap : 0;
-    Parts parts{std::move(counts), {}, gap};
+    CaseParts parts{std::move(counts), {}, gap};
     parts.offsets.resize(parts.counts.size());
     for (std::size_t i = 0; i < parts.counts.size(); ++i) {
       const std::size_t p = shape == Shape::kGaps ? parts.counts.size() - 1 - i : i;
@@ -89,18 +89,18 @@ class Call {
     if (trial_.shape == Shape::kEven) return trial_.count;
     return (from + to) % 3 == 1 ? 0 : trial_.count + from + to;
   }
-  Parts Whole() const { return Parts::Of({trial_.count}, Shape::kEven); }
-  Parts Each() const {
+  CaseParts Whole() const { return CaseParts::Of({trial_.count}, Shape::kEven); }
+  CaseParts Each() const {
     std::vector<std::uint64_t> counts;
     for (std::size_t p = 0; p < ranks(); ++p)
       counts.push_back(HasParts(trial_.kind) ? CountOf(p) : trial_.count);
-    return Parts::Of(std::move(counts), HasParts(trial_.kind) ? trial_.shape : Shape::kEven);
+    return CaseParts::Of(std::move(counts), HasParts(trial_.kind) ? trial_.shape : Shape::kEven);
   }
-  Parts Own() const { return Parts::Of({CountOf(me_)}, Shape::kEven); }
-  Parts Between() const {
+  CaseParts Own() const { return CaseParts::Of({CountOf(me_)}, Shape::kEven); }
+  CaseParts Between() const {
     std::vector<std::uint64_t> counts;
     for (std::size_t p = 0; p < ranks(); ++p) counts.push_back(CountBetween(me_, p));
-    return Parts::Of(std::move(counts), trial_.shape);
+    return CaseParts::Of(std::move(counts), trial_.shape);
   }
 
   Number ValueOf(std::size_t of, std::uint64_t index) const {
@@ -150,7 +150,7 @@ class Call {
         break;
       case DTRUN_REDUCE_SCATTER:
       case DTRUN_REDUCE_SCATTERV: {
-        const Parts parts = Each();
+        const CaseParts parts = Each();
         const auto begin = parts.offsets;
         Send(parts, [this, begin](std::size_t p, std::uint64_t i) { return ValueOf(me_, begin[p] + i); });
         Recv(Own(), [this, begin](std::size_t, std::uint64_t i) { return ReducedAt(begin[me_] + i); });
@@ -179,14 +179,14 @@ class Call {
   }
 
   std::size_t Late() const { return trial_.count % 2 == 0 ? 0 : trial_.type.width; }
-  void Send(Parts parts, const Content& content) {
+  void Send(CaseParts parts, const Content& content) {
     send_parts_ = std::move(parts);
     send_buffer_.Assign(send_parts_.extent * trial_.type.width + 1, Late());
     Fill(send_buffer_, send_parts_, content);
     op_.send = send_buffer_.data();
     send_kept_ = true;
   }
-  void Recv(Parts parts, Content result) {
+  void Recv(CaseParts parts, Content result) {
     recv_parts_ = std::move(parts);
     recv_buffer_.Assign(recv_parts_.extent * trial_.type.width + 1, Late());
     result_ = std::move(result);
@@ -233,7 +233,7 @@ class Call {
     sent_ = send_buffer_;
   }
 
-  void Fill(Place& buffer, const Parts& parts, const Content& content) const {
+  void Fill(Place& buffer, const CaseParts& parts, const Content& content) const {
     for (std::size_t p = 0; p < parts.counts.size(); ++p) {
       unsigned char* const at = buffer.data() + parts.offsets[p] * trial_.type.width;
       for (std::uint64_t i = 0; i < parts.counts[p]; ++i) {
@@ -252,7 +252,7 @@ class Call {
     return Rounded(trial_.type, trial_.reduce) ? trial_.type.precision : 0;
   }
 
-  void Expect(const unsigned char* data, const Parts& parts, const Content& content) const {
+  void Expect(const unsigned char* data, const CaseParts& parts, const Content& content) const {
     const double tolerance = Tolerance();
     for (std::size_t p = 0; p < parts.counts.size(); ++p) {
       const unsigned char* const at = data + parts.offsets[p] * trial_.type.width;
@@ -299,8 +299,8 @@ class Call {
   const Trial& trial_;
   const std::size_t me_;
   dtrun_op op_;
-  Parts send_parts_;
-  Parts recv_parts_;
+  CaseParts send_parts_;
+  CaseParts recv_parts_;
   Place send_buffer_;
   Place recv_buffer_;  // empty where the result lies in the send buffer
   Place sent_;

@@ -74,7 +74,7 @@ std::unique_ptr<HierarchyCommunicator> Make(const Layers& layers, const sdk::Hos
 // before the leaders that miss that leader.
 constexpr std::chrono::milliseconds kGrace{250};
 
-std::vector<int> AllRanks(int size) {
+std::vector<int> RanksBelow(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
@@ -119,7 +119,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   };
   if (together || apart) {
     local({name_, topology_.Mine(), 1, local_kv_.raw(), true});
-    if (apart) wire(wire_, {name_, AllRanks(params.size), params.size, wire_kv_.raw(), true});
+    if (apart) wire(wire_, {name_, RanksBelow(params.size), params.size, wire_kv_.raw(), true});
     sole_ = apart ? &*wire_ : &*local_;
     return;
   }
@@ -129,7 +129,8 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
   // Before the leaders' wire, for wires that start with all ranks or not at all.
   if (params.size <= kMessageRanks || (caps.features & DTRUN_CAP_LAZY_CONNECT) != 0) {
-    wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw(), false, kGrace});
+    wire(messages_,
+         {name_ + " (messages)", RanksBelow(params.size), hosts, message_kv_.raw(), false, kGrace});
   }
   if (leads) {
     wire(wire_, {name_ + " (between hosts)", topology_.Leaders(), hosts, wire_kv_.raw(), false, kGrace});

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dtrun/abi/backend.h"
+#include "dtrun/abi/device.h"
 
 namespace dtrun::comm::testing {
 
