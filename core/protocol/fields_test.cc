@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <type_traits>
+#include <typeinfo>
 #include <variant>
 
 #include "core/plan/plan.h"

@@ -22,7 +22,6 @@ struct Verb {
 };
 using Verbs = std::vector<Verb>;
 
-// `job`: the arguments of a job's config, which some verbs have and fill too.
 using AddVerb = void(CLI::App& app, ConfigArguments* job, Verbs* to);
 AddVerb AddBench, AddConfig, AddDoctor, AddEnv, AddExplain, AddLogs, AddPs, AddReport, AddRuns, AddStacks,
     AddStop, AddTop, AddTrace;
