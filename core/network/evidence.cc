@@ -60,7 +60,7 @@ std::set<std::pair<int, int>> SparsePairs(int hosts) {
 // Smaller is better, compared in this order.
 struct Evidence::Preference {
   std::size_t detours = 0;
-  std::int64_t unknown_or_slow = 0;  // negative speed of the slowest card; 0: not all known
+  std::int64_t unknown_or_slow = 0;  // negative speed of the slowest card; 0: not all known, or measured
   int without_rdma = 0;
   int penalty = 0;
   int without_default_route = 0;
@@ -282,7 +282,7 @@ Evidence::Preference Evidence::PreferenceOf(const Assignment& assignment) const 
     out.not_first_address += one.first_address ? 0 : 1;
   }
   out.detours = DetoursOf(assignment).size();
-  if (!known) out.unknown_or_slow = 0;
+  if (!known || assignment.bits_per_s > 0) out.unknown_or_slow = 0;
   return out;
 }
 
@@ -298,30 +298,43 @@ std::vector<Assignment> Evidence::Assignments(std::size_t most) const {
   return found;
 }
 
-bool Evidence::OnTop(const Assignment& assignment) const {
+bool Evidence::ThroughAnother(const Assignment& assignment) const {
   for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) {
     if (CandidateOf(host, assignment).kind == Kind::kTunnel) return true;
   }
-  return false;
+  return !pairs_.empty() && DetoursOf(assignment).size() == 2 * pairs_.size();
+}
+
+bool Evidence::SameCables(const Assignment& a, const Assignment& b) const {
+  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) {
+    if (CandidateOf(host, a).interface != CandidateOf(host, b).interface) return false;
+  }
+  return std::ranges::all_of(pairs_, [&](const auto& pair) {
+    return OneNetwork(CandidateOf(pair.first, a), CandidateOf(pair.second, a)) &&
+           OneNetwork(CandidateOf(pair.first, b), CandidateOf(pair.second, b));
+  });
 }
 
 const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const {
-  // A tunnel is not faster than the network below it, even if a bandwidth probe on a busy host suggests so.
-  const bool all_on_top = std::ranges::all_of(measured, [this](const auto& one) { return OnTop(one); });
+  // Neither a tunnel is faster than the network below it, nor one cable with another address, even if a
+  // bandwidth probe on a busy host suggests so.
+  const auto through_another = [this](const Assignment& one) { return ThroughAnother(one); };
+  const bool all = std::ranges::all_of(measured, through_another);
+  const auto worth = [&](const Assignment& one) {
+    double most = Worth(one);
+    for (const Assignment& other : measured) {
+      if (SameCables(one, other)) most = std::max(most, Worth(other));
+    }
+    return most;
+  };
   double fastest = 0;
   for (const Assignment& one : measured) {
-    if (all_on_top || !OnTop(one)) fastest = std::max(fastest, Worth(one));
+    if (all || !through_another(one)) fastest = std::max(fastest, worth(one));
   }
   const Assignment* best = nullptr;
   for (const Assignment& one : measured) {
-    if (Worth(one) < kAsFast * fastest || (OnTop(one) && !all_on_top)) continue;
-    // The nominal speed of a card no longer counts once it has been measured.
-    const auto preference = [this](const Assignment& given) {
-      Preference out = PreferenceOf(given);
-      out.unknown_or_slow = 0;
-      return out;
-    };
-    if (best == nullptr || preference(one) < preference(*best)) best = &one;
+    if (worth(one) < kAsFast * fastest || (through_another(one) && !all)) continue;
+    if (best == nullptr || PreferenceOf(one) < PreferenceOf(*best)) best = &one;
   }
   return *best;
 }

@@ -102,8 +102,10 @@ class Evidence {
   std::vector<int> Ordered(int host, const Candidate* mate) const;
   bool Extend(std::vector<int>* chosen, int* steps) const;
   Preference PreferenceOf(const Assignment& assignment) const;
-  // Whether a host's candidate is a tunnel on top of another network.
-  bool OnTop(const Assignment& assignment) const;
+  // Whether packets use another candidate's network: that below a tunnel, or the one by which all leave.
+  bool ThroughAnother(const Assignment& assignment) const;
+  // Whether all hosts use the same interfaces in both, with no router between hosts.
+  bool SameCables(const Assignment& a, const Assignment& b) const;
   // "; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its network"; empty if no bridge does.
   std::string TakenText(int host, const Candidate& from, int peer, const Candidate& to) const;
   // For an address that several machines have; otherwise empty.

@@ -79,6 +79,29 @@ TEST(Evidence, AnInterfaceThatItsPacketsLeaveByIsPreferred) {
   EXPECT_EQ(detours[1].host, 1);
 }
 
+TEST(Evidence, AnInterfaceThatNoPacketLeavesByIsNotFaster) {
+  const Evidence evidence = Overlapping();
+  std::vector<Assignment> measured = evidence.Assignments(4);
+  measured[0].bits_per_s = 1e9;
+  measured[1].bits_per_s = 9e9;
+  EXPECT_THAT(evidence.Best(measured).candidates, ElementsAre(0, 0));
+}
+
+TEST(Evidence, AnotherAddressOfTheSameInterfacesIsNotFasterUnlessARouterIsBetween) {
+  const auto hosts = [](const char* second) {
+    auto out = Hosts({{Card(2, "eth0", "10.5.0.1", 24), Card(2, "eth0", "10.6.0.1", 24)},
+                      {Card(2, "eth0", second, 24), Card(2, "eth0", "10.6.0.2", 24)}});
+    for (HostOffer& one : out) one.offer.candidates[1].first_address = false;
+    return out;
+  };
+  for (const auto& [second, best] : {std::pair("10.5.0.2", 0), std::pair("10.7.0.2", 1)}) {
+    const Evidence evidence = Tried(hosts(second), Always);
+    std::vector<Assignment> measured = evidence.Assignments(4);
+    for (Assignment& one : measured) one.bits_per_s = one.candidates[0] == 0 ? 1e9 : 9e9;
+    EXPECT_THAT(evidence.Best(measured).candidates, ElementsAre(best, best)) << second;
+  }
+}
+
 TEST(Evidence, OfTheAddressesOfOneInterfaceTheFirstIsPreferredAndThenThatOfSsh) {
   const auto three = [](const std::string& last) {
     std::vector<Candidate> out;
