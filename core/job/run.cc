@@ -126,7 +126,7 @@ class Runner {
     if (request_.cluster) {
       membership.emplace(loop_, signals, *request_.cluster, request_.plan.job, shells_,
                          membership::RemoteHost::Services{
-                             environment_, [this](store::Socket client) { Serve(std::move(client)); },
+                             environment_, [this](store::Socket client) { store_->Serve(std::move(client)); },
                              [this](const std::string& line) { messages_.Say(line); }});
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
@@ -165,7 +165,10 @@ class Runner {
     int restarts = 0, regroups = 0;
     const verdict::Facts& facts = log_->facts();
     for (std::uint64_t generation = 0;; ++generation) {
-      if (Status gathered = Gather(generation, record, joining_hosts); !gathered) {
+      Status gathered = Gather(generation, record, joining_hosts);
+      while (WaitsForLost(gathered, joining_hosts, restarts))
+        gathered = Gather(generation, record, joining_hosts);
+      if (!gathered) {
         if (joining_hosts.interrupted() != 0)
           return Interrupted(joining_hosts.interrupted(), facts.generation);
         if (!log_->story().begun() || !facts.regroup.empty()) return gathered;
@@ -186,11 +189,7 @@ class Runner {
       }
       const Status ran = RunGeneration(generation, regroups, record, controller, joining_hosts);
       if (membership != nullptr) membership->OnNewcomer({});
-      if (!ran && joining_hosts.LostAHost() && restarts < request_.restart.max) {
-        ++restarts;
-        messages_.Say(fmt::format("dtrun: {}: restarting all ranks", ran.error().text));
-        continue;
-      }
+      if (WaitsForLost(ran, joining_hosts, restarts)) continue;
       if (!ran && log_->story().begun() && facts.regroup.empty()) return NotRestarted(ran.error());
       if (!ran) return ran;
       Recognise();
@@ -228,6 +227,14 @@ class Runner {
     }
   }
 
+  // Whether a generation that did not begin is tried again. Counts as a restart.
+  bool WaitsForLost(const Status& begun, const JoiningHosts& joining_hosts, int& restarts) {
+    if (begun || !joining_hosts.LostAHost() || joining_hosts.interrupted() != 0) return false;
+    if (restarts++ >= request_.restart.max) return false;
+    messages_.Say(fmt::format("dtrun: {}: restarting all ranks", begun.error().text));
+    return true;
+  }
+
   Status Gather(std::uint64_t generation, const Record& record, JoiningHosts& joining_hosts) {
     const Result<bool> changed = joining_hosts.Gather();
     if (!changed) return changed.error();
@@ -240,15 +247,13 @@ class Runner {
     node::LocalOptions options;
     options.socket_dir = lifeline_.runtime_dir();
     options.cgroup = lifeline_.runtime_dir().filename().string();
-    options.serve = [this](store::Socket client) { Serve(std::move(client)); };
+    options.serve = [this](store::Socket client) { store_->Serve(std::move(client)); };
     options.environment = environment_;
     options.stdin_fd = STDIN_FILENO;
     options.open_files = open_files_;
     options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
     return node::MakeLocalHost(loop_, std::move(options));
   }
-
-  void Serve(store::Socket client) { store_->Serve(std::move(client)); }
 
   Status RunGeneration(std::uint64_t generation, int regroups, const Record& record, Controller& controller,
                        const JoiningHosts& joining_hosts) {
@@ -377,7 +382,7 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
   ::signal(SIGPIPE, SIG_IGN);  // readers of our output may go away; ranks get the default back
   auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, {});
   if (console == nullptr) {
-    PrintMessage("dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
+    PrintMessage("dtrun: console: {}\n", NoThread());
     return {};
   }
   log::WriteTo([&console](std::string_view line) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "core/process/process.h"
@@ -78,10 +79,10 @@ std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
   return {host, line.substr(end + 2)};
 }
 
-// Decides by ssh's message where it is clear, otherwise by the exit code. A launcher's command retries
-// temporary failures itself.
+// Decides by ssh's message where it is clear, otherwise by the exit code, which is that of a shell for an
+// agent that was killed. A launcher's command retries temporary failures itself.
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line) {
-  if (ending.signal != 0) return false;
+  if (ending.signal != 0 || ending.code == 128 + SIGKILL) return false;
   if (cluster.connect == Cluster::Connect::kLauncher || ending.code != kSshFailed) return true;
   const auto says = [&](std::string_view word) { return line.find(word) != std::string::npos; };
   constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",

@@ -38,6 +38,7 @@ TEST(IsFinal, TriesAgainWhatMayPass) {
   const Cluster ssh = ByShell();
   EXPECT_FALSE(IsFinal(ssh, {255, 0}, "ssh: connect to host node1 port 22: Connection refused"));
   EXPECT_FALSE(IsFinal(ssh, {0, SIGKILL}, ""));
+  EXPECT_FALSE(IsFinal(ssh, {128 + SIGKILL, 0}, "dtrun: the agent (pid 7) was killed by signal 9 (SIGKILL)"));
   EXPECT_TRUE(IsFinal(ssh, {255, 0}, "me@node1: Permission denied (publickey)."));
   EXPECT_TRUE(IsFinal(ssh, {127, 0}, "sh: dtrun: not found"));
   EXPECT_TRUE(IsFinal(ByLauncher(), {1, 0}, "srun: error: Invalid job id"));

@@ -288,7 +288,7 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
   const auto* lost = std::get_if<protocol::Lost>(&event);
   if (lost == nullptr) return;
   const bool needed = joining_hosts_ && Wanted() <= cluster_.min_hosts;
-  if (needed && member.start != nullptr && member.start->shell->living()) {
+  if (needed && member.start != nullptr && member.start->shell->living() && !member.host->broke()) {
     return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost->why)});
   }
   kLog.Info("host {} was lost: {}", member.name, lost->why);

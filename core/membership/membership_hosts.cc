@@ -122,8 +122,9 @@ void Membership::OnLine(Starter& start, const std::string& line) {
   kAgentsLog.Debug("{} printed: {}", start.label, line);
   if (!IsTelling(start.command, line)) return;
   auto [speaker, text] = SpeakerOf(line);
+  const bool explains = text.starts_with("  ") && !start.last_line.empty();  // the line before it
   if (text.size() > kLongestTold) text = text.substr(0, kLongestTold) + "…";
-  start.last_line = text;
+  if (!explains) start.last_line = text;
   const bool joined =
       std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
   if (joined && !dismissed_) {
@@ -132,6 +133,7 @@ void Membership::OnLine(Starter& start, const std::string& line) {
         fmt::format("{}: {}{}", start.label, text,
                     start.told == kMostTold ? " (the rest of its output is not shown)" : ""));
   }
+  if (explains) return;
   const auto is_speaker = [&, name = speaker](const Member* member) { return member->name == name; };
   const bool known = std::ranges::any_of(start.members, is_speaker);
   for (Member* member : start.members) {

@@ -35,6 +35,7 @@ RemoteHost::RemoteHost(asio::io_context& loop, std::string name, std::unique_ptr
                                     [this](std::uint32_t client) { Send(protocol::ClientClosed{client}); }});
   channel_->Start({[this](std::string_view message) { OnMessage(message); },
                    [this](const protocol::Loss& loss) {
+                     broke_ = !lost_ && loss.error.code == DTRUN_REMOTE_FAILURE;
                      Lose(loss.error.text, loss.closed || loss.error.code != DTRUN_TIMEOUT);
                    },
                    {}});

@@ -56,6 +56,8 @@ class RemoteHost final : public protocol::Host {
 
   const std::string& name() const { return name_; }
   bool lost() const { return lost_; }
+  // Whether it was lost because its connection broke: its agent was killed, or the network is interrupted.
+  bool broke() const { return broke_; }
   // The numeric address of the agent's end of the connection.
   std::string Address() const;
   const std::string& peer() const { return channel_->peer(); }
@@ -83,7 +85,7 @@ class RemoteHost final : public protocol::Host {
   Timer answer_timer_, kill_timer_;
   bool waiting_ = false;  // for an answer
   PreflightDone preflight_done_;
-  bool lost_ = false;
+  bool lost_ = false, broke_ = false;
   bool leaving_ = false;
   bool killing_ = false;  // it was told to kill and has not confirmed
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for queued handlers
