@@ -266,6 +266,7 @@ struct Facts {
                               // ..."; or empty
   std::string stalled;        // how long no rank made progress, which fails the job; empty: no stall
   std::string time_limit;     // the job.time_limit that the job reached; empty: not reached
+  bool between = false;       // it ended while no rank ran: these ranks had ended before
   int regroups = 0;           // number of regroups before, because hosts joined or left
   bool guard_died = false;    // dtrun's first process was killed
   bool restarts = false;      // another generation follows

@@ -80,6 +80,12 @@ struct Fold {
     facts.guard_died = m.guard_died;
     facts.time_limit = m.time_limit;
     facts.interrupt = m.signal;
+    facts.between = true;
+    facts.stacks = false;
+    for (RankFacts& rank : facts.ranks) {
+      rank.doing.reset();
+      rank.inside.clear();
+    }
     story.over_ = true;
   }
   void operator()(const fact::HostClock&) {}

@@ -318,6 +318,7 @@ TEST(Story, KeepsWhatEndedAJobBetweenItsGenerations) {
   EXPECT_FALSE(log.facts().ranks[0].joined) << "it is over";
   log.Add(fact::EndedBetween{0, SIGINT});
   EXPECT_EQ(ExitCode(log.facts()), 128 + SIGINT);
+  EXPECT_THAT(VerdictText(log.facts()), HasSubstr("  no rank ran at that moment; before: rank"));
   EXPECT_TRUE(log.story().earlier().first.empty());
   log.Add(fact::EndedBetween{1, 0, "1h"});
   EXPECT_EQ(ExitCode(log.facts()), 124);

@@ -88,6 +88,8 @@ std::string WhereAndHow(const Facts& facts) {
   // Ranks that go on may be in different calls at one look.
   const std::string waits = WaitInDifferentCollectives(doings) ? "" : WhoWaitsText(doings);
   const std::string endings = Endings(facts);
+  if (facts.between)
+    return "  no rank ran at that moment" + (endings.empty() ? "" : "; before: " + endings) + "\n";
   std::string places = PlacesText(doings);
   if (!waits.empty()) places += "; " + waits;
   return (places.empty() ? "" : "  at that moment: " + places + "\n") +
@@ -110,10 +112,13 @@ std::string CauseText(const Facts& facts) {
       return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}  logs: {}\n", facts.job,
                          process::SignalName(facts.interrupt), elapsed, WhereAndHow(facts), facts.logs);
     case Cause::Kind::kTimeLimit:
-      return fmt::format("{}: the job reached job.time_limit = {}\n{}{}{}", Failed(facts, facts.duration),
-                         facts.time_limit, WhereAndHow(facts), StacksText(facts),
-                         Around(facts, nullptr, facts.duration,
-                                "look at these places, or set a longer job.time_limit", cause.exit_class));
+      return fmt::format(
+          "{}: the job reached job.time_limit = {}\n{}{}{}", Failed(facts, facts.duration), facts.time_limit,
+          WhereAndHow(facts), StacksText(facts),
+          Around(facts, nullptr, facts.duration,
+                 facts.between ? "set a longer job.time_limit, which counts waits and restarts too"
+                               : "look at these places, or set a longer job.time_limit",
+                 cause.exit_class));
     case Cause::Kind::kStalled: return StallText(facts, cause);
     case Cause::Kind::kIsolatedRanks:
       return fmt::format(
