@@ -221,7 +221,7 @@ class WorkerMessenger final : public algorithms::Messenger {
   }
 
   ucp_tag_t Tag(int sender) const {
-    return MakeTag(TagUse::kCollective, sender, static_cast<std::uint32_t>(engine_.current().op->sequence));
+    return MakeTag(TagUse::kCollective, sender, CallTag(*engine_.current().op));
   }
 
   Engine& engine_;

@@ -31,12 +31,19 @@ namespace dtrun::ucx_plugin {
 
 using Clock = sdk::Deadline::Clock;
 
-// UCX matches messages by a 64-bit tag: 2 bits tell uses apart, 30 the sender, 32 the number of
-// the collective or the user's tag.
+// UCX matches messages by a 64-bit tag: 2 bits tell uses apart, 30 the sender, 32 the collective (CallTag) or
+// the user's tag.
 inline constexpr int kSenderBits = 30;
 enum class TagUse : std::uint64_t { kCollective = 1, kMessage = 2 };
 constexpr ucp_tag_t MakeTag(TagUse use, int sender, std::uint32_t low) {
   return static_cast<std::uint64_t>(use) << 62 | static_cast<std::uint64_t>(sender) << 32 | low;
+}
+// 24 bits of the call's number, its kind, and three bits of what else all ranks give it except the count,
+// which its messages tell themselves: a rank never takes a message of another call for one of its own.
+constexpr std::uint32_t CallTag(const dtrun_op& op) {
+  const int given = op.dtype + 3 * op.reduce + 5 * (op.root + 1);
+  return static_cast<std::uint32_t>(op.sequence) << 8 | (static_cast<std::uint32_t>(op.kind) & 31) << 3 |
+         (static_cast<std::uint32_t>(given) & 7);
 }
 constexpr ucp_tag_t kWholeTag = ~ucp_tag_t{0};
 constexpr ucp_tag_t kAnySender = ~(((ucp_tag_t{1} << kSenderBits) - 1) << 32);
