@@ -246,7 +246,8 @@ Failure CollectiveCalls::TimeoutOf(const dtrun_op& op, bool in_mpi) {
 
 std::optional<Failure> CollectiveCalls::GiveUp(sdk::Running& running, bool begun) {
   const bool in_mpi = begun && in_mpi_;
-  team_->CheckPeers(Team::kNoPeer);
+  // With an entry barrier, those that a call in MPI needs are known to be in it.
+  team_->CheckPeers(team_->entry() == nullptr ? Team::kAll : Team::kNoPeer);
   if (!team_->failure() && running.deadline.Passed()) team_->Fail(TimeoutOf(*running.op, in_mpi));
   if (!team_->failure()) return std::nullopt;
   const bool stuck = in_mpi && sdk::Deadline::Clock::now() >= team_->failed_at() + kGrace;

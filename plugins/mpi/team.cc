@@ -11,13 +11,15 @@
 #include <utility>
 
 #include "dtrun/plugin/hash.hpp"
-#include "dtrun/plugin/membership.hpp"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
 
 using sdk::Failure;
+
+// Between two questions to the store.
+constexpr std::chrono::milliseconds kAskEvery{500};
 
 // Freeing a communicator is local in practice; the standard would let it wait for others.
 constexpr sdk::Nanoseconds kFreeing = std::chrono::seconds(2);
@@ -172,19 +174,17 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag, bool o
 }  // namespace
 
 Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm)
-    : host_(host),
-      health_(host),
-      kv_(params.kv),
-      world_(world),
-      rank_(params.rank),
-      size_(params.size),
-      name_(params.name) {
-  if (size_ > 1) joined_ = Join(host, params, world, coll_sm);
+    : host_(host), health_(host), members_(params), world_(world) {
+  if (size() > 1) joined_ = Join(host, params, world, coll_sm);
 }
 
 void Team::Leave(bool alone) {
-  if (EntryBarrier* const place = entry()) place->Depart(Fate::kLeft, "");
-  if (!alone || size_ == 1) return;
+  if (EntryBarrier* const place = entry()) {
+    place->Depart(Fate::kLeft, "");
+  } else if (size() > 1 && !failure_) {
+    TellStore([this] { members_.Leave(); });
+  }
+  if (!alone || size() == 1) return;
   joined_.processes = {};
   joined_.entry.reset();
   // What a failed communicator still has under way in MPI may use its handles.
@@ -205,7 +205,42 @@ void Team::Fail(const Failure& failure, Fate fate) {
   if (!failure_.Set(failure)) return;
   world_.SetShaken();
   const int culprit = failure.code() == DTRUN_REMOTE_FAILURE ? failure.peer() : -1;
-  if (EntryBarrier* const place = entry()) place->Depart(fate, failure.what(), culprit);
+  if (EntryBarrier* const place = entry()) {
+    place->Depart(fate, failure.what(), culprit);
+  } else if (size() > 1) {
+    TellStore([&] { members_.PublishFailure(failure); });
+  }
+}
+
+void Team::TellStore(const std::function<void()>& tell) noexcept {
+  try {
+    tell();
+  } catch (const Failure& failure) {
+    sdk::Log(host_, "mpi").Debug("'" + name() + "': cannot tell the other ranks: " + failure.what());
+  }
+}
+
+std::optional<Failure> Team::AskStore(int needed) {
+  const auto now = sdk::Deadline::Clock::now();
+  auto due = next_question_.load();
+  if (now < due || !next_question_.compare_exchange_strong(due, now + kAskEvery)) return std::nullopt;
+  try {
+    if (const std::optional<Failure> theirs = members_.FailureOfAnother()) return theirs;
+    if (needed == kNoPeer || !members_.AnyLeft()) return std::nullopt;
+    int left = -1, staying = 0;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank() || (needed >= 0 && peer != needed)) continue;
+      const bool gone = members_.Left(peer).has_value();
+      if (gone) left = peer;
+      if (!gone) ++staying;
+    }
+    if (needed == kEveryPeer && staying > 0) left = -1;
+    // What it sent last may still be on its way.
+    if (left_.exchange(left) == left && left >= 0) return members_.LeftFailure(left);
+  } catch (const Failure& failure) {
+    return Failure(failure.code(), std::string("the store does not answer: ") + failure.what());
+  }
+  return std::nullopt;
 }
 
 void Team::CheckPeers(int needed) {
@@ -217,35 +252,35 @@ void Team::CheckPeers(int needed) {
 
 std::optional<Failure> Team::FindTrouble(int needed) {
   EntryBarrier* const place = entry();
-  if (place == nullptr) return std::nullopt;
+  if (place == nullptr) return size() > 1 ? AskStore(needed) : std::nullopt;
   if (const auto departure = place->FindDeparture()) {
     const int peer = departure->rank;
     switch (departure->fate) {
       case Fate::kAborted: return Failure(DTRUN_ABORTED, RankText(peer) + ": " + departure->reason, peer);
       case Fate::kFailed:
         return Failure(DTRUN_REMOTE_FAILURE,
-                       RankText(peer) + " gave '" + name_ + "' up: " + departure->reason,
-                       departure->culprit >= 0 && departure->culprit != rank_ ? departure->culprit : peer);
+                       RankText(peer) + " gave '" + name() + "' up: " + departure->reason,
+                       departure->culprit >= 0 && departure->culprit != rank() ? departure->culprit : peer);
       default: break;
     }
     if (needed == kAll)
-      return Failure(DTRUN_REMOTE_FAILURE, RankText(peer) + " has left '" + name_ + "'", peer);
+      return Failure(DTRUN_REMOTE_FAILURE, RankText(peer) + " has left '" + name() + "'", peer);
     if (needed >= 0 && place->FateOf(needed) == Fate::kLeft)
-      return Failure(DTRUN_REMOTE_FAILURE, RankText(needed) + " has left '" + name_ + "'", needed);
+      return Failure(DTRUN_REMOTE_FAILURE, RankText(needed) + " has left '" + name() + "'", needed);
     if (needed == kEveryPeer && AllLeft())
-      return Failure(DTRUN_REMOTE_FAILURE, "all other ranks have left '" + name_ + "'", peer);
+      return Failure(DTRUN_REMOTE_FAILURE, "all other ranks have left '" + name() + "'", peer);
   }
   if (const auto dead = FindDeadRank()) {
     const std::string what = "the process of " + RankText(*dead) + " is gone";
-    health_.ReportPeer(kv_, *dead, what);
+    health_.ReportPeer(members_.kv(), *dead, what);
     return Failure(DTRUN_REMOTE_FAILURE, what + "; look at its log and at the verdict of the job", *dead);
   }
   return std::nullopt;
 }
 
 bool Team::AllLeft() const {
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank != rank_ && joined_.entry->FateOf(rank) != Fate::kLeft) return false;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank() && joined_.entry->FateOf(peer) != Fate::kLeft) return false;
   }
   return true;
 }
@@ -263,13 +298,13 @@ std::string Team::MissingRanks(std::uint64_t call, int* first) {
   std::string text;
   EntryBarrier* const place = entry();
   if (place == nullptr) return text;
-  for (int rank = 0; rank < size_; ++rank) {
-    const std::uint64_t last = place->CallOf(rank);
-    if (rank == rank_ || last >= call) continue;
-    if (*first < 0) *first = rank;
-    text += (text.empty() ? "" : ", ") + RankText(rank) + " (";
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::uint64_t last = place->CallOf(peer);
+    if (peer == rank() || last >= call) continue;
+    if (*first < 0) *first = peer;
+    text += (text.empty() ? "" : ", ") + RankText(peer) + " (";
     text += last == 0 ? "has made no collective call)"
-                      : "its last is " + std::string(sdk::OperationName(place->SignatureOf(rank).kind)) +
+                      : "its last is " + std::string(sdk::OperationName(place->SignatureOf(peer).kind)) +
                             " " + std::to_string(last) + ")";
   }
   return text;

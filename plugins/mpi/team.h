@@ -5,11 +5,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "dtrun/plugin/first_failure.hpp"
+#include "dtrun/plugin/membership.hpp"
 #include "dtrun/plugin/process_watch.hpp"
 #include "entry_barrier.h"
 #include "world.h"
@@ -44,9 +46,9 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  const std::string& name() const { return name_; }
+  int rank() const { return members_.rank(); }
+  int size() const { return members_.size(); }
+  const std::string& name() const { return members_.name(); }
   World& world() { return world_; }
   const Api& api() const { return world_.api(); }
   const Handles& handles() const { return joined_.handles; }
@@ -60,7 +62,8 @@ class Team {
   sdk::Deadline::Clock::time_point failed_at() const { return failed_at_; }
 
   // Fails the team when another rank has failed or died, or when those that are needed have
-  // left: one rank, or any of all, or everybody else.
+  // left: one rank, or any of all, or everybody else. Where ranks share no memory, asks the store now and
+  // then.
   static constexpr int kAll = -2;
   static constexpr int kNoPeer = -1;
   static constexpr int kEveryPeer = -3;
@@ -74,17 +77,18 @@ class Team {
 
  private:
   std::optional<sdk::Failure> FindTrouble(int needed);
+  std::optional<sdk::Failure> AskStore(int needed);
+  void TellStore(const std::function<void()>& tell) noexcept;
   bool AllLeft() const;
   std::optional<int> FindDeadRank() const;
 
   const sdk::Host host_;
   const sdk::Health health_;
-  const sdk::Kv kv_;
+  const sdk::Membership members_;
   World& world_;
-  const int rank_;
-  const int size_;
-  const std::string name_;
   Joined joined_{};
+  std::atomic<sdk::Deadline::Clock::time_point> next_question_{};  // to the store
+  std::atomic<int> left_{-1};  // a needed rank that had left when the store was asked last
 
   sdk::FirstFailure failure_;
   std::atomic<sdk::Deadline::Clock::time_point> failed_at_{};
