@@ -65,6 +65,17 @@ std::unique_ptr<char[]> reserve;  // for the message
 int exit_code = 0;
 std::terminate_handler otherwise = nullptr;
 
+// "`ulimit -v` (memory), which is 30000": the limit of this process's memory; empty: there is none.
+std::string MemoryLimit() {
+  constexpr rlim_t kUnit = 1024;  // the unit of the shell's ulimit, in bytes
+  for (const auto& [kind, flag] : {std::pair(RLIMIT_AS, 'v'), std::pair(RLIMIT_DATA, 'd')}) {
+    rlimit limit{};
+    if (::getrlimit(kind, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      return fmt::format("`ulimit -{}` (memory), which is {}", flag, limit.rlim_cur / kUnit);
+  }
+  return {};
+}
+
 [[noreturn]] void EndIfExhausted() {
   try {
     if (std::current_exception() != nullptr) throw;
@@ -161,13 +172,18 @@ void EndWhenExhausted(int code) {
 MemoryUser::MemoryUser(std::string what) { memory_user = std::move(what); }
 MemoryUser::~MemoryUser() { memory_user.clear(); }
 
+std::string NoThread() {
+  const std::string memory = MemoryLimit();
+  return "no thread can be started; raise `ulimit -u` (processes)" + (memory.empty() ? "" : " or " + memory);
+}
+
 std::string Exhausted(const std::exception& thrown) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&thrown);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) return NoThread();
   if (dynamic_cast<const std::bad_alloc*>(&thrown) == nullptr)
     return fmt::format("{}; look at `ulimit -a`", thrown.what());
-  constexpr rlim_t kUnit = 1024;  // the unit of the shell's ulimit, in bytes
-  rlimit limit{};
-  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  if (limited) return fmt::format("out of memory; raise `ulimit -v`, which is {}", limit.rlim_cur / kUnit);
+  const std::string limit = MemoryLimit();
+  if (!limit.empty()) return "out of memory; raise " + limit;
   return "out of memory; end other programs of this host, or raise the memory limit of its cgroup";
 }
 

@@ -95,9 +95,11 @@ Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view 
 
 // Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 
-// Describes the exception and the limit to check: "out of memory; raise `ulimit -v`, which is
+// Describes the exception and the limit to check: "out of memory; raise `ulimit -v` (memory), which is
 // 30000".
 std::string Exhausted(const std::exception& thrown);
+// Where the system refuses a thread, for lack of processes or of memory: that, and the limits to raise.
+std::string NoThread();
 
 // From now on a process that cannot go on without more memory says so and exits with `code`, also where no
 // handler can catch it, as in a destructor of a library. Call it first in main.

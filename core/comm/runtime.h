@@ -110,7 +110,7 @@ Error ForkError();
 inline Error Thrown(const std::exception& error) {
   const auto* const system = dynamic_cast<const std::system_error*>(&error);
   if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
-    return Error{DTRUN_SYSTEM, "no thread can be started here any more; raise `ulimit -u`"};
+    return Error{DTRUN_SYSTEM, NoThread()};
   return Error{DTRUN_INTERNAL, std::string("unexpected exception: ") + error.what()};
 }
 

@@ -141,10 +141,7 @@ void Remove(const fs::path& runtime_dir) {
     try {
       code = process::ReapWhile([&] { return work(lifeline); });
     } catch (const std::exception& error) {  // before the work began
-      SayOnStderr(fmt::format(
-          "dtrun: the agent cannot start a thread: {}; raise `ulimit -v` or `ulimit -d` (memory), or "
-          "`ulimit -u` (processes)\n",
-          error.what()));
+      SayOnStderr(fmt::format("dtrun: the agent cannot start: {}\n", Exhausted(error)));
       code = kUserError;
     }
     code = FinishOutput(code);

@@ -256,7 +256,7 @@ TEST_F(GuardTest, ExplainsThatNoThreadCanBeStarted) {
         });
   EXPECT_EQ(Await(), 2);
   EXPECT_THAT(process::testing::ReadFile(scratch_ / "stderr"),
-              AllOf(HasSubstr("cannot start a thread"), HasSubstr("ulimit -v")));
+              AllOf(HasSubstr("no thread can be started"), HasSubstr("ulimit -v")));
 }
 
 TEST_F(GuardTest, SparesChildrenThatItDidNotStart) {
