@@ -50,6 +50,15 @@ class Hosts(ClusterTest):
                 self.assertEqual(result.err.count(f"dtrun: {text}"), 1, str(result))
                 self.assertIn(f"    | rank failed: {text}", result.err)
 
+    def test_a_rank_that_leaves_early_is_named(self):
+        for backend in ("ucx", "mpi"):
+            if not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{backend}.so").exists():
+                continue
+            with self.subTest(backend=backend):
+                result = self.run_cluster(RANK, "leave", ranks=1, more=f'[backend]\nname = "{backend}"\ntimeout = "60s"\n')
+                self.assertEqual(result.code, 3, str(result))
+                self.assertRegex(result.err, r"rank failed: .*rank 2 has left 'world'")
+
     def test_calls_that_differ_are_found_at_full_speed(self):
         for layer, more in LAYERS.items():
             with self.subTest(layer=layer):

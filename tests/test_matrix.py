@@ -29,6 +29,7 @@ class Matrix(ClusterTest):
             more += '[comm]\nlocal = "none"\n'  # on one host shared memory would leave the backend idle
         result = self.run_cluster(*command, ranks=2, hosts=self.hosts[:hosts], more=more)
         self.assert_ok(result)
+        self.assertNotIn(" warn ", result.out + result.err)
         found = re.search(r"loss ([0-9.]+) on (\d+) ranks over (\S+)", result.out)
         self.assertIsNotNone(found, str(result))
         self.assertEqual((int(found[2]), found[3]), (2 * hosts, backend if hosts == 1 else f"shm+{backend}"))

@@ -308,6 +308,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
     options_.limit = static_cast<std::uint64_t>(options.Int("chunk"));
     device_text_ = ChooseDeviceMemory(static_cast<DeviceMemory>(options.EnumIndex("device_memory")));
   }
+  ~MpiBackend() override { world_.thread().End(kGrace); }
 
   sdk::Caps QueryCaps() const override {
     sdk::Caps caps = sdk::Caps::Everything();

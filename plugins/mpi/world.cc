@@ -168,14 +168,21 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
 }
 
 // MPI_Finalize waits for all other processes, which is right at the end of a job that went
-// well, and may be forever at the end of another.
+// well, and may be forever at the end of another. The plugin's instance, and the host that it served, are
+// gone.
 void World::FinishAtExit() {
   int finalized = 0;
   if (getpid() != process_of_the_world || stuck()) return;
   if (!api().MPI_Finalized.Try(&finalized) || finalized != 0) return;
   const bool shaken = shaken_.load(std::memory_order_acquire);
-  thread_.Run(
-      *host_, [this] { api().MPI_Finalize.Try(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
+  std::packaged_task<void()> finalize([this] { api().MPI_Finalize.Try(); });
+  const std::future<void> done = finalize.get_future();
+  {
+    const sdk::BlockSignals block;
+    std::thread(std::move(finalize)).detach();
+  }
+  if (shaken) return static_cast<void>(done.wait_for(kFarewell));
+  done.wait();
 }
 
 }  // namespace dtrun::mpi_plugin

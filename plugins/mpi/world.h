@@ -27,7 +27,7 @@ enum class CollSm { kAuto, kOn, kOff, kApart };
 
 // A thread for the MPI calls that may take any time: starting and ending MPI, making communicators. The
 // caller can stop waiting; then the thread stays in the call, and the process goes on without it. One per
-// process, never ends.
+// process at a time: starts with the first call, ends with End.
 class MpiThread {
  public:
   MpiThread() = default;
@@ -41,10 +41,10 @@ class MpiThread {
     std::future<void> done = mine.get_future();
     {
       const std::lock_guard lock(mutex_);
-      if (!started_) {
+      if (!serves_) {
         const sdk::BlockSignals block;  // MPI's own threads inherit that
-        std::thread([this, host] { Serve(host); }).detach();
-        started_ = true;
+        serves_ = true;
+        thread_ = std::thread([this, host] { Serve(host); });
       }
       tasks_.push_back(std::move(mine));
     }
@@ -54,12 +54,30 @@ class MpiThread {
     return true;
   }
 
+  // Ends the thread, unless it stays in a call. Not while another thread is in Run.
+  void End(sdk::Nanoseconds patience) {
+    std::unique_lock lock(mutex_);
+    if (!serves_) return;
+    ends_ = true;
+    added_.notify_one();
+    const bool ended = ended_.wait_for(lock, patience, [this] { return !serves_; });
+    ends_ = false;
+    lock.unlock();
+    if (!thread_.joinable()) return;  // left in a call before
+    if (ended) return thread_.join();
+    thread_.detach();
+  }
+
  private:
   void Serve(const sdk::Host& host) {
     const sdk::ThreadScope scope(host, "dtrun-mpi");
     for (;;) {
       std::unique_lock lock(mutex_);
-      added_.wait(lock, [this] { return !tasks_.empty(); });
+      added_.wait(lock, [this] { return !tasks_.empty() || ends_; });
+      if (tasks_.empty()) {
+        serves_ = false;
+        return ended_.notify_one();
+      }
       std::packaged_task<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
@@ -68,9 +86,10 @@ class MpiThread {
   }
 
   std::mutex mutex_;
-  std::condition_variable added_;
+  std::condition_variable added_, ended_;
   std::deque<std::packaged_task<void()>> tasks_;
-  bool started_ = false;
+  std::thread thread_;
+  bool serves_ = false, ends_ = false;
 };
 
 class World {
