@@ -153,6 +153,14 @@ class OneHost(JobTest):
         self.assertIn("rank 1 exited without MPI_Finalize", result.err)
         self.assertNotIn("SIGTERM", result.err)
 
+    # Signals in the middle of that made it crash.
+    @unittest.skipUnless(OPEN_MPI.exists(), "no Open MPI program was built")
+    def test_an_abort_is_named_and_mpirun_ends_by_itself(self):
+        result = self.mpirun(3, OPEN_MPI, "abort", "1", sets=["backend.name=none"])
+        self.assertEqual(result.code, 7, str(result))
+        self.assertIn("MPI_Abort, called on rank 1", result.err)
+        self.assertNotRegex(result.err, "Forwarding signal|Segmentation fault")
+
     def test_so_it_is_under_a_hydra_which_would_wait_for_the_others(self):
         if shutil.which("mpiexec.hydra") is None:
             self.skipTest("there is no mpiexec.hydra here (mpich)")

@@ -99,7 +99,7 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
 
 Status Controller::Run(World world) {
   world_ = std::move(world);
-  awaits_who_leaves_ = false;
+  awaits_who_leaves_ = awaits_mpirun_ = false;
   fact::Began began = world_.began;
   began.generation = generation_;
   for (const plan::Process& process : plan_.processes) {
@@ -156,6 +156,10 @@ Status Controller::Run(World world) {
     const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(rank.blamed())];
     fact::SaidLast said{{{rank.rank}, output.Tail(kEvidenceLines)}, {}, output.cut()};
     for (const std::filesystem::path& file : output.Files()) said.files.push_back(file.string());
+    if (rank.failed) {  // what its mpirun says of it, such as an MPI_Abort
+      for (const auto& file : world_.outputs[static_cast<std::size_t>(rank.rank)]->Files())
+        said.files.push_back(file.string());
+    }
     Record(std::move(said), fmt::format("rank {}", rank.rank));
   }
   world_.outputs.clear();

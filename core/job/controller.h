@@ -48,6 +48,8 @@ struct World {
   // If the ranks' calls differ: how long each that waits in one may take to be told of it and to fail by
   // itself.
   std::chrono::nanoseconds told_within = std::chrono::milliseconds(1200);
+  // An mpirun that lost a rank ends the others itself, and may crash if signals reach it meanwhile.
+  std::chrono::nanoseconds mpirun_ends_within = std::chrono::seconds(1);
   KeepTrace keep_trace = {};
   // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
@@ -194,7 +196,7 @@ class Controller {
   const std::string run_id_;                // unique among runs
   std::string mpi_job_;
   std::string regroup_;  // reason for Regroup once the ranks run
-  bool awaits_who_leaves_ = false;
+  bool awaits_who_leaves_ = false, awaits_mpirun_ = false;
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   std::chrono::nanoseconds grace_ = plan_.grace;

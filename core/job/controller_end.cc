@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "core/base/number.h"
 #include "core/job/controller.h"
@@ -180,6 +181,12 @@ std::string Controller::KeepStacks(const std::string& why, const std::vector<ver
 }
 
 void Controller::StopAll(int signal) {
+  const bool mpirun_ends = std::ranges::any_of(
+      facts_.ranks, [](const verdict::RankFacts& rank) { return rank.failed && !rank.ending; });
+  if (mpirun_ends && !std::exchange(awaits_mpirun_, true)) {
+    phase_ = Phase::kLooking;
+    return After(world_.mpirun_ends_within, [this, signal] { StopAll(signal); });
+  }
   phase_ = Phase::kStopping;
   for (const auto& observer : observers_) observer->Ends();
   Tell(protocol::Stop{signal});
