@@ -292,6 +292,9 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
     return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost->why)});
   }
   kLog.Info("host {} was lost: {}", member.name, lost->why);
+  if (joining_hosts_ && member.listed)
+    services_.say(fmt::format("dtrun: {} was lost while hosts joined, and is waited for again: {}",
+                              member.name, lost->why));
   member.last_error = lost->why;
   // Not from inside: the host will be destroyed.
   asio::post(loop_, [this, gone = gone_] {
