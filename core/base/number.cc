@@ -100,18 +100,19 @@ std::optional<std::vector<int>> ReadCountList(std::string_view text, std::size_t
 }
 
 Result<Nanoseconds> ParseDuration(std::string_view text) {
-  double number = 0;
-  std::string_view unit;
-  if (SplitNumber(text, &number, &unit)) {
-    for (const TimeUnit& candidate : kTimeUnits) {
-      if (unit != candidate.name) continue;
-      const double ns = number * static_cast<double>(candidate.ns);
-      if (ns > kTenYearsNs) break;
-      return Nanoseconds(std::llround(ns));
-    }
+  double number = 0, ns = 0;
+  std::string_view left = text, unit;
+  while (SplitNumber(left, &number, &unit)) {
+    left = unit.substr(std::min(unit.size(), unit.find_first_of("0123456789")));
+    unit.remove_suffix(left.size());
+    if (!left.empty()) unit = Trim(unit);
+    const auto known = std::ranges::find(kTimeUnits, unit, &TimeUnit::name);
+    if (known == kTimeUnits.end()) break;
+    ns += number * static_cast<double>(known->ns);
+    if (left.empty() && ns <= kTenYearsNs) return Nanoseconds(std::llround(ns));
   }
   return Error::Of(DTRUN_INVALID_ARGUMENT,
-                   "'{}' is not a duration; write a number and a unit: 500ms, 60s, 2m, 1h", text);
+                   "'{}' is not a duration; write a number and a unit: 500ms, 60s, 2m, 1h30m", text);
 }
 
 Result<std::uint64_t> ParseBytes(std::string_view text) {
@@ -142,6 +143,7 @@ std::string DurationMeant(std::string_view text) {
   if (!SplitNumber(text, &number, &unit)) return {};
   if (unit.empty()) return fmt::format("{}s", text);
   const std::string word = Lowercase(unit);
+  if (word.find_first_of("0123456789") != word.npos) return {};
   for (const auto& [begin, meant] : kWords) {
     if (word.starts_with(begin)) return fmt::format("{}{}", number, meant);
   }

@@ -56,7 +56,7 @@ std::optional<std::vector<int>> ReadCountList(std::string_view text, std::size_t
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// "500ms", "60s", "1.5m", "2h", "10us"; the unit is required. Not negative, at most 10 years.
+// "500ms", "60s", "1.5m", "1h30m", "10us"; units are required. Not negative, at most 10 years.
 Result<Nanoseconds> ParseDuration(std::string_view text);
 
 // "64", "64K", "8MiB", "1GB"; K, M, G and T are powers of 1024, with or without B or iB.

@@ -13,6 +13,8 @@ TEST(ParseDuration, ReadsEveryUnit) {
   EXPECT_EQ(*ParseDuration("1.5m"), 90s);
   EXPECT_EQ(*ParseDuration("2h"), 2h);
   EXPECT_EQ(*ParseDuration("10 us"), 10us);
+  EXPECT_EQ(*ParseDuration("1h30m"), 90min);
+  EXPECT_EQ(*ParseDuration("1h 30m 5s"), 5405s);
 }
 
 TEST(ParseDuration, RefusesWhatIsNotADuration) {

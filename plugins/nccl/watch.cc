@@ -83,8 +83,8 @@ Failure NcclCommunicator::TimedOut(const Operation& operation) const {
   const std::vector<int> suspects = operation.point_to_point() ? std::vector<int>{operation.op->peer}
                                                                : NotWaitingIn(operation.op->sequence);
   const sdk::Nanoseconds waited = Clock::now() - operation.begun;
-  std::string text = operation.text + " of '" + members_.name() + "' did not finish within " +
-                     sdk::DurationText(waited) + "; ";
+  std::string text =
+      operation.text + " of '" + members_.name() + "' did not end within " + sdk::DurationText(waited) + "; ";
   if (!suspects.empty()) {
     text += "no sign of " + sdk::RanksText(suspects) + " in it";
   } else if (last_completed_ == 0) {

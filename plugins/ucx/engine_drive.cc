@@ -324,7 +324,7 @@ void Engine::CheckTimes() {
       if (now < one->deadline.at()) continue;
       const bool queued = current_ && one != current_.get() && one->collective();
       const int peer = one->collective() ? awaited_ : one->op->peer;
-      std::string text = one->text + " did not finish within " + sdk::DurationText(one->timeout);
+      std::string text = one->text + " did not end within " + sdk::DurationText(one->timeout);
       if (queued) text += ", behind " + current_->text;
       if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
       return watch_.End(

@@ -120,7 +120,7 @@ TEST_F(NcclInCore, SaysThatTheDevicesHangWhereAllRanksCame) {
     FakeNccl().stuck = true;
     EXPECT_EQ(self.On(stream, Member::Op(data.data, data.data)).text, "");
     EXPECT_THAT(self.AwaitFailure().text,
-                AllOf(HasSubstr("did not finish within"), HasSubstr("devices or the network")));
+                AllOf(HasSubstr("did not end within"), HasSubstr("devices or the network")));
     FakeNccl().stuck = false;
     self.cuda.Synchronize(stream.native);
     self.cuda.Destroy(stream.native);

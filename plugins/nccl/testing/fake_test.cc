@@ -161,7 +161,7 @@ TEST(NcclOperations, ThatAreStuckTimeOutOnAllRanks) {
     const Outcome outcome = rank.Do(op);
     // Either this rank's own deadline, or the other's, which came first and was announced.
     EXPECT_TRUE(outcome.code == DTRUN_TIMEOUT || outcome.code == DTRUN_REMOTE_FAILURE) << outcome;
-    EXPECT_THAT(outcome.text, HasSubstr("did not finish within"));
+    EXPECT_THAT(outcome.text, HasSubstr("did not end within"));
   });
 }
 
