@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "core/node/serve.h"
 #include "core/process/process.h"
 
 namespace dtrun::membership {
@@ -94,6 +95,10 @@ bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::s
   return std::ranges::any_of(kFinal, says) ||
          (!cluster.names_come_late && says("Could not resolve hostname") &&
           std::ranges::any_of(kNoSuchName, says));
+}
+
+bool AgentDied(const process::Ending& ending) {
+  return ending.signal != 0 || (ending.code != kSshFailed && ending.code != node::AgentLink::kLost);
 }
 
 std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,

@@ -44,6 +44,13 @@ TEST(IsFinal, TriesAgainWhatMayPass) {
   EXPECT_TRUE(IsFinal(ByLauncher(), {1, 0}, "srun: error: Invalid job id"));
 }
 
+TEST(AgentDied, NotWhereTheNetworkIsGone) {
+  EXPECT_TRUE(AgentDied({128 + SIGKILL, 0}));
+  EXPECT_TRUE(AgentDied({0, SIGKILL}));
+  EXPECT_FALSE(AgentDied({255, 0}));
+  EXPECT_FALSE(AgentDied({1, 0}));  // it has lost the root
+}
+
 TEST(IsFinal, KnowsAWrongNameFromAResolverThatDoesNotAnswer) {
   Cluster ssh = ByShell();
   const std::string unknown = "ssh: Could not resolve hostname nodw1: Name or service not known";

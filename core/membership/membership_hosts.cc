@@ -182,7 +182,7 @@ void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::E
                                      cluster_.connect == Cluster::Connect::kShell ? "remote shell"
                                                                                   : ProgramOf(start->command),
                                      how, start->last_line.empty() ? "" : ": ", start->last_line),
-                         true);
+                         AgentDied(ending));
       continue;
     }
     member->host.reset();
