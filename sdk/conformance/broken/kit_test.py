@@ -27,7 +27,7 @@ WHOLE = "^(?!Sizes|Sequences|.*World[124])"
 # Those that need a process for each rank are for others: the ranks of the sound one are threads of one process.
 THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
                              "Messages.ReachARankThatWasStopped)")
-# Large buffers are tried by the suites of shm and gloo.
+# Large buffers are tried by the suite of shm.
 UNTIL_LARGE = "^(?!Sizes|.*OfMoreThanTwoGibibytes)"
 LOSSY = "Load.Exports|Capabilities|Collectives.(.*Are|Sixteen|GiveAll|.*InWorld3)"
 PART = "Load|Structs|Plugin.(Has|Offers|Says)|Capabilities|Launcher|Hosts|Connect|Device|Streams|Events|Counters|Requests.(Start|Keep)"
