@@ -98,7 +98,7 @@ bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::s
 }
 
 bool AgentDied(const process::Ending& ending) {
-  return ending.signal != 0 || (ending.code != kSshFailed && ending.code != node::AgentLink::kLost);
+  return ending.signal != 0 || ending.code != node::AgentLink::kLost;
 }
 
 std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,

@@ -27,8 +27,8 @@ bool IsTelling(const hosts::StartCommand& command, const std::string& line);
 std::pair<std::string, std::string> SpeakerOf(const std::string& line);
 // Whether a retry cannot help. `line`: the last line that the command printed.
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line);
-// Whether the end of the command that started a joined agent is one of its process. Otherwise the agent, or
-// ssh, has lost the connection.
+// Whether the end of the command that started a joined agent is one of a process. Otherwise the agent has lost
+// the root, and ended itself.
 bool AgentDied(const process::Ending& ending);
 // Why it ended before an agent joined, and the next step: "...; install dtrun there as '/opt/dtrun', ...".
 std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,

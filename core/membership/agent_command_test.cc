@@ -44,11 +44,11 @@ TEST(IsFinal, TriesAgainWhatMayPass) {
   EXPECT_TRUE(IsFinal(ByLauncher(), {1, 0}, "srun: error: Invalid job id"));
 }
 
-TEST(AgentDied, NotWhereTheNetworkIsGone) {
+TEST(AgentDied, NotWhereItHasLostTheRoot) {
   EXPECT_TRUE(AgentDied({128 + SIGKILL, 0}));
   EXPECT_TRUE(AgentDied({0, SIGKILL}));
-  EXPECT_FALSE(AgentDied({255, 0}));
-  EXPECT_FALSE(AgentDied({1, 0}));  // it has lost the root
+  EXPECT_TRUE(AgentDied({255, 0}));  // sshd was killed
+  EXPECT_FALSE(AgentDied({1, 0}));
 }
 
 TEST(IsFinal, KnowsAWrongNameFromAResolverThatDoesNotAnswer) {

@@ -32,15 +32,17 @@ PATIENCE_S = int(os.environ.get("DTRUN_TEST_PATIENCE", "120"))  # for conditions
 
 
 def until(condition, what, patience_s=PATIENCE_S):
-    """Waits until condition() is true; fails with `what` when it never is."""
-    deadline = time.monotonic() + patience_s
+    """Waits until condition() is true; fails with `what` when it never is. Asks less and less often: many conditions run programs."""
+    begun = time.monotonic()
     while True:
+        asked = time.monotonic()
         result = condition()
         if result:
             return result
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now - begun > patience_s:
             raise AssertionError(f"waited {patience_s} s in vain for {what}")
-        time.sleep(0.01)
+        time.sleep(min(0.5, max(0.01, now - asked, (now - begun) / 20)))
 
 
 def processes_with(text):
@@ -206,7 +208,7 @@ def until_gone(mark, patience_s=10):
         found = processes_with(mark)
         if not found or time.monotonic() > deadline:
             return found
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def end(process):
