@@ -1,6 +1,7 @@
 """How hosts join across networks that stand in the way, and what is said when they cannot."""
 
 import json
+import os
 import secrets
 import signal
 import subprocess
@@ -55,6 +56,20 @@ class Progress(JoiningTest):
         job.signal(signal.SIGTERM)
         job.process.communicate()
         self.assertEqual(job.process.returncode, 143)
+
+    def test_an_agent_that_is_killed_meanwhile_is_started_again(self):
+        go = self.folder / "go"
+        late = self.write(f'#!/bin/sh\nfor word; do [ "$word" != node2 ] || until [ -e {go} ]; do sleep 0.05; done; done\nexec "$@"\n',
+                          "late-ssh")
+        late.chmod(0o755)
+        file = self.with_shell(self.config(["true"], hosts=["node0", "node1", "node2"]), [str(late), *LAB.shell()])
+        job = self.start_on(0, "--config", file)
+        self.error_of(job, "2 of 3 hosts joined")
+        _, agent = sorted(pid for pid in LAB.processes_on(1) if command_line(pid).endswith(b"/dtrun\0agent\0"))
+        os.kill(agent, signal.SIGKILL)
+        self.error_of(job, "node1 was lost while hosts joined")
+        go.touch()
+        self.assert_ok(job.finish())
 
 
 class TheLink(JoiningTest):
