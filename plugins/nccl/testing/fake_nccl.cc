@@ -55,6 +55,7 @@ std::shared_ptr<World> FindWorld(const nccl::UniqueId& id, int size) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<World>> worlds;
   const std::lock_guard lock(mutex);
+  std::erase_if(worlds, [](const auto& one) { return one.second.expired(); });
   std::weak_ptr<World>& entry = worlds[std::string(id.internal, sizeof id.internal)];
   std::shared_ptr<World> world = entry.lock();
   if (world == nullptr) entry = world = std::make_shared<World>(size);
