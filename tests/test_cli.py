@@ -10,12 +10,13 @@ from support.job import DTRUN, JobTest, main
 VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["config", "list"],
          ["plugins"],
          ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"],
-         ["bench"],
-         ["explain"], ["doctor"]]
+         ["bench"], ["explain"], ["doctor"], ["ps"], ["runs"], ["logs"], ["report"], ["stacks"], ["top"], ["stop"], ["trace"], ["runs", "clean"]]
 
 
 class Help(JobTest):
     def test_every_verb_has_help(self):
+        verbs = set(re.findall(r"^  ([a-z]+)  ", self.dtrun("--help").out.split("Verbs:")[1], re.M))
+        self.assertEqual(verbs - {"help", "torchrun"}, {verb[0] for verb in VERBS if verb})
         for verb in VERBS:
             result = self.dtrun(*verb, "--help")
             self.assert_ok(result)

@@ -3,6 +3,7 @@
 - words that the tree does not use, in comments, docstrings, pages and messages
 - sentences of more than 30 words in messages (string literals of programs that are installed)
 - cells of tables in pages with more than 200 characters, not counting the targets of links
+- comments of core, plugins, launchers and tools, and docs/development.md, that name a source which is not in the tree
 
 Text in backticks, fenced blocks, single words in quotes and raw literals of C++ are not read: they name things, or are code.
 """
@@ -16,6 +17,9 @@ from pathlib import Path
 WORDS = re.compile(r"\b(whose|whoever|whomever|nobody|somebody|comes? to|came to|for want of|none of them is|is told of)\b", re.I)
 LONGEST_SENTENCE = 30  # words
 LONGEST_CELL = 200  # characters
+SOURCE_NAME = re.compile(r"(?<![\w./<{-])[\w/.-]*\w\.(?:h|cc|hpp)\b")
+NAMES_SOURCES = re.compile(r"^(core|plugins|launchers|tools)/.*\.(h|cc)$|^core/README.md$|^docs/development.md$")
+OTHERS_SOURCES = re.compile(r"^(src|torch|horovod|linux|netinet)/|^(cuda|cuda_runtime_api|mpi|nccl|nvml|slurm|plugin|posix_acl_xattr|sysexits)\.(h|cc)$")
 GENERATED = {"docs/options.md"}  # its cells are the texts of options, which are read as messages where they stand
 QUOTES = re.compile(r"(^|/)(third_party|corpus|golden)/|(^|/)testing/.*\.(txt|json)$|^tests/foreign_flags/")
 TESTS = re.compile(r"_test\.(cc|py)$|(^|/)(tests?|testing[^/]*|fuzz|bench)(/|$)|(^|/)testing[^/]*$|^sdk/conformance/")
@@ -114,8 +118,8 @@ def long_cells(line):
                 yield len(shown), shown
 
 
-def findings(root, name):
-    """(line, kind, what) of each finding in the file `name`."""
+def findings(root, name, sources):
+    """(line, kind, what) of each finding in the file `name`; `sources`: the names of all files, without their folders."""
     if QUOTES.search(name) or name in GENERATED | {"tools/language.py"}:
         return
     try:
@@ -123,6 +127,10 @@ def findings(root, name):
     except (UnicodeDecodeError, OSError):
         return
     for line, is_message, text in texts(name, source):
+        if not is_message and NAMES_SOURCES.search(name):
+            for word in SOURCE_NAME.findall(text):
+                if Path(word).name not in sources and not OTHERS_SOURCES.search(word):
+                    yield line, "source", f"{word} is not in the tree"
         plain = re.sub(r"`[^`]*`|(?<!\w)'\w+'|\"\w+\"", "", text)
         if not is_message or " " in text.strip():
             for found in WORDS.finditer(plain):
@@ -138,8 +146,9 @@ def findings(root, name):
 def check(root, names):
     """Prints each finding as file:line, and gives how many there are of each kind and room."""
     counts = {}
+    sources = {path.name for top in root.iterdir() if top.name != "build" for path in top.rglob("*.[hc]*")}
     for name in names:
-        for line, kind, what in findings(root, name):
+        for line, kind, what in findings(root, name, sources):
             print(f"{name}:{line}: {kind}: {what}")
             parts = name.split("/")
             room = "/".join(parts[:2 if len(parts) > 2 else 1])

@@ -59,7 +59,7 @@ struct Making {
   dtrun_kv* kv = nullptr;      // outlives the communicator
   Devices* devices = nullptr;  // outlives it, as does device_kv; null: host memory only
   dtrun_kv* device_kv = nullptr;
-  dtrun_kv* making_kv = nullptr;  // where ranks report the outcome (made_by_all.h); null: not reported
+  dtrun_kv* making_kv = nullptr;  // where ranks report the outcome (MadeByAll); null: not reported
   Nanoseconds timeout{-1};        // of creation and of every operation; negative: no limit
   // How long beyond an operation's timeout a backend may take to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);

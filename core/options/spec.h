@@ -1,6 +1,6 @@
 // The description of an option as data: key, type, default, bounds and documentation.
 //
-// Core's own table (core/spec/schema.cc) and plugins' tables share this form, so parsing,
+// Core's own table (core/spec/tables.h) and plugins' tables share this form, so parsing,
 // messages, `config explain` and `plugins describe` exist once. Values; any thread.
 #pragma once
 
@@ -52,7 +52,7 @@ struct Spec {
   bool secret = false;
   bool must_exist = false;
   bool must_be_folder = false;  // of dtrun's own options only
-  bool names_backend = false;  // the value names another backend, which this one stands on
+  bool names_backend = false;   // the value names another backend, which this one stands on
   void Fields(auto& io) {
     io("key", key);
     io("type", type, wire::Between{Type::kBool, Type::kNames});

@@ -1,5 +1,5 @@
-// Queries a launcher that is loaded in this process: for hosts, for the commands that start dtrun on them, and
-// for the processes of a job; runs in the probe.
+// Queries a launcher that is loaded in this process: for hosts, for the commands that start dtrun on them,
+// and for the processes of a job; runs in the probe.
 //
 // Main thread of the probe.
 #pragma once

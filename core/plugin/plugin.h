@@ -56,7 +56,7 @@ struct File {
   std::string origin;                           // origin of the folder
   std::vector<std::filesystem::path> shadowed;  // same name, later folders
   std::vector<std::string> warnings;            // group-writable folder, ...
-  std::string id = {};                          // required id (file_id.h); empty: any
+  std::string id = {};                          // required id (FileId); empty: any
 };
 
 // The file of plugin `name`, or an absolute path used verbatim. Names match [a-z][a-z0-9_-]{0,31};
@@ -78,7 +78,7 @@ class Plugin {
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
   const dtrun_device& device() const { return device_; }        // REQUIRES: kind is device
   const File& file() const { return file_; }
-  const std::string& id() const { return id_; }      // of the loaded file (file_id.h)
+  const std::string& id() const { return id_; }      // of the loaded file (FileId)
   const dtrun_host& host() const { return *host_; }  // to pass to table().init
   options::Schema schema() const;  // full keys: "backend.options.…", "launcher.options.…", …
   // The default values of its options; device plugins always use these.
@@ -131,7 +131,7 @@ struct Description {
 struct LaunchInfo {
   std::vector<std::pair<std::string, std::string>> facts;  // "library", "interface", ...
   std::vector<std::pair<std::string, std::string>> env;    // for every rank
-  std::string file_id = {};                                // of the answering plugin (file_id.h)
+  std::string file_id = {};                                // of the answering plugin (FileId)
   void Fields(auto& io) {
     io("facts", facts, wire::kMostEntries);
     io("env", env, wire::kMostEntries);

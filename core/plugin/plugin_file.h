@@ -67,7 +67,7 @@ struct Identity {
   std::string build_id;  // hex; empty if the file has none
   std::string version;   // empty until the plugin reports it
   std::string abi;       // "0.1"; empty until the plugin reports it
-  std::string id = {};   // file_id.h; empty until read
+  std::string id = {};   // FileId; empty until read
 
   // "backend plugin '/x/libdtrun_backend_a.so' (name 'a', version 1.2, build-id 0f…, ABI 0.2; this dtrun has
   // ABI 0.1): <why>; <action>". `action` is a single next step.

@@ -1,5 +1,5 @@
 // Forwards terminal input to a pipe, but only while dtrun is in the foreground and a descendant waits for
-// input (pipe_readers.h). Other input stays at the terminal, for the shell that started this process.
+// input (IsAwaited). Other input stays at the terminal, for the shell that started this process.
 //
 // Owned by the guard's poll loop; one thread. The pipe holds at most one read of the terminal, usually one
 // line. The pump looks for a reader only while there is input, at growing intervals.

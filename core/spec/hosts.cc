@@ -203,7 +203,7 @@ class JobHosts {
 
   // cluster.host_count selects the first hosts of a list, and is used alone if their names are unknown.
   void LimitHosts() {
-    const NumberField& limit = spec_.cluster.host_count;
+    const UnsignedField& limit = spec_.cluster.host_count;
     if (!limit.has() || builder_.Failed(limit)) return;
     const auto count = static_cast<std::size_t>(*limit);
     ListField& hosts = spec_.cluster.hosts;
@@ -234,7 +234,7 @@ class JobHosts {
   }
 
   void CheckMinimum() {
-    const NumberField& minimum = spec_.cluster.min_hosts;
+    const UnsignedField& minimum = spec_.cluster.min_hosts;
     if (!minimum.has() || builder_.Failed(minimum)) return;
     const std::int64_t count = spec_.cluster.hosts.has() ? static_cast<std::int64_t>(spec_.listed.size())
                                                          : spec_.cluster.host_count.value_or(1);
@@ -246,7 +246,7 @@ class JobHosts {
 
   // Otherwise the root assigns the numbers.
   void CheckIndex() {
-    const NumberField& index = spec_.cluster.host_index;
+    const UnsignedField& index = spec_.cluster.host_index;
     if (!index.has() || builder_.Failed(index) || spec_.cluster.connect.is("manual")) return;
     builder_.Fail(
         index,

@@ -99,7 +99,7 @@ struct CommTable {
                               "backend. \"none\" uses only the backend.")
                         .Default("shm")
                         .Choices({"shm", "none"});
-  NumberField emulate_hosts =
+  UnsignedField emulate_hosts =
       Row("comm.emulate_hosts", kCommunicator, "for tests: number of simulated hosts to split the ranks of one host over")
           .Long("Ranks are split in order, as evenly as possible. Shared memory then connects only the ranks of one "
                 "simulated host, and the backend connects these hosts.")
@@ -120,7 +120,7 @@ struct NetworkTable {
 };
 
 struct RestartTable {
-  NumberField max = Row("restart.max", kAgent, "how often dtrun restarts a failed job")
+  UnsignedField max = Row("restart.max", kAgent, "how often dtrun restarts a failed job")
                         .Long("All ranks restart, with a new generation (DTRUN_GENERATION), a new port and an empty "
                               "store.")
                         .Default("0")

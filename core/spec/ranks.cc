@@ -46,7 +46,7 @@ void FailTooManyRanks(Builder& builder, std::int64_t ranks) {
 
 // For this machine alone, or for unnamed hosts, which all run the same number.
 void ShareUnnamed(Builder& builder, std::int64_t ranks, std::optional<std::int64_t> most) {
-  const NumberField& asked = builder.spec.job.ranks;
+  const UnsignedField& asked = builder.spec.job.ranks;
   CountField& per_host = builder.spec.job.processes_per_host;
   const std::int64_t hosts =
       builder.spec.cluster.connect.is("manual") ? builder.spec.cluster.host_count.value_or(1) : 1;
@@ -69,7 +69,7 @@ void ShareUnnamed(Builder& builder, std::int64_t ranks, std::optional<std::int64
 // Of job.ranks and job.processes_per_host the one given last counts; if both are given in one place, the
 // second limits the ranks of a host.
 void ShareByNumber(Builder& builder) {
-  NumberField& ranks = builder.spec.job.ranks;
+  UnsignedField& ranks = builder.spec.job.ranks;
   CountField& per_host = builder.spec.job.processes_per_host;
   if (!ranks.has() || builder.Failed(ranks) || builder.Failed(per_host)) return;
   const int before = per_host.value.origin.kind, now = ranks.value.origin.kind;
@@ -122,7 +122,7 @@ void ShareByNumber(Builder& builder) {
 void CheckSize(Builder& builder) {
   const CountField& per_host = builder.spec.job.processes_per_host;
   const ListField& list = builder.spec.cluster.hosts;
-  const NumberField& host_count = builder.spec.cluster.host_count;
+  const UnsignedField& host_count = builder.spec.cluster.host_count;
   if (builder.Failed(per_host) || builder.Failed(builder.spec.job.ranks) || builder.Failed(list) ||
       builder.Failed(host_count))
     return;

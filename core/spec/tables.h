@@ -112,7 +112,7 @@ using ListField = Field<options::Type::kList, std::vector<std::string>>;
 using PathsField = Field<options::Type::kPathList, std::vector<std::string>>;
 using MapField = Field<options::Type::kMap, std::map<std::string, std::string>>;
 using BoolField = Field<options::Type::kBool, bool>;
-using NumberField = Field<options::Type::kUint, std::int64_t>;
+using UnsignedField = Field<options::Type::kUint, std::int64_t>;
 using BytesField = Field<options::Type::kBytes, std::int64_t>;
 using TimeField = Field<options::Type::kDuration, std::chrono::nanoseconds>;
 using CountField = Field<options::Type::kCount, std::int64_t>;  // a number, or a word: see is()
@@ -141,7 +141,7 @@ struct JobTable {
           .Range("1", "4096")
           .Choices({"cpu", "gpu", "auto"})
           .Unit("processes");
-  NumberField ranks =
+  UnsignedField ranks =
       Row("job.ranks", kRoot, "number of ranks on all hosts together")
           .Long("As -n of mpirun and srun. dtrun fills the hosts in order, each up to its slots, and up to "
                 "job.processes_per_host if both options are set in the same place. Hosts without slots get equal "
@@ -168,7 +168,7 @@ struct JobTable {
   MapField env = Row("job.env", kPlan, "environment variables of every rank")
                      .Long("Added to the environment that dtrun was started with. Numbers, true and false become "
                            "text; placeholders expand as in job.command.");
-  ListField dialects = Row("job.dialects", kPlan, "launchers; every rank also gets their environment variables")
+  ListField dialects = Row("job.dialects", kPlan, "other launchers; every rank also gets their environment variables")
                            .Long("For example [\"horovod\", \"azureml\"], in addition to the variables of dtrun's "
                                  "own launcher; dtrun env --list shows them. Two dialects that set a variable to "
                                  "different values are an error.");
@@ -204,7 +204,7 @@ struct JobTable {
                 "and dtrun says why. At the limit the kernel kills a rank, and the verdict reports it. If unset, "
                 "there is no limit.")
           .Range("16MiB", "1024TiB");
-  NumberField master_port =
+  UnsignedField master_port =
       Row("job.master_port", kAgent, "port where rank 0 may listen (MASTER_PORT)")
           .Long("0 takes any free port. dtrun holds the port until rank 0 listens, so that no other program gets it "
                 "by chance. A program that asks for this port with SO_REUSEADDR can still listen there first; if "
@@ -245,7 +245,7 @@ struct ClusterTable {
                 "\"lsf\", \"gridengine\", \"flux\", \"sagemaker\", \"kubernetes\", or a plugin of your own. "
                 "\"auto\" takes the platform that has set its variables. The platform also gives the number of this "
                 "host, the address of host 0 and the ranks of each host, unless you set these options.");
-  NumberField host_count = Row("cluster.host_count", kRoot, "number of hosts")
+  UnsignedField host_count = Row("cluster.host_count", kRoot, "number of hosts")
                                .Long("The first hosts of a list, a hostfile or an allocation; it is an error if there "
                                      "are fewer. With cluster.connect = \"manual\" the hosts need no names, only "
                                      "their number.")
@@ -278,7 +278,7 @@ struct ClusterTable {
       Row("cluster.root", kRoot, "address of host 0 for the other hosts, ADDRESS or ADDRESS:PORT")
           .Long("Required, with a port, for cluster.connect = \"manual\". If unset, agents started by ssh try the "
                 "address of host 0 on the route to the first other host, then its other addresses.");
-  NumberField root_port =
+  UnsignedField root_port =
       Row("cluster.root_port", kRoot, "port where host 0 listens for the other hosts")
           .Long("Used if cluster.root has no port. If unset, any free port in cluster.port_range; on a platform that "
                 "gives a port for the ranks, all hosts derive this one from it.")
@@ -288,7 +288,7 @@ struct ClusterTable {
           .Long("For firewalls that open a range. It applies to the control port, the connectivity check, "
                 "MASTER_PORT, tasks' ports, Horovod's store, dtrun's gloo, and UCX, Open MPI, MPICH and libfabric's "
                 "tcp. If unset, the system chooses. docs/networking.md lists what ignores the range.");
-  NumberField host_index = Row("cluster.host_index", kRoot, "number of this host, from 0")
+  UnsignedField host_index = Row("cluster.host_index", kRoot, "number of this host, from 0")
                                .Long("For cluster.connect = \"manual\"; the same as --host-index. Host 0 is the root.")
                                .Range("0", "65535")
                                .Scope(DTRUN_SCOPE_HOST);
@@ -298,7 +298,7 @@ struct ClusterTable {
                 "its owner only. If unset, the key is in DTRUN_CLUSTER_KEY or the file ~/.dtrun/key. With \"ssh\" "
                 "dtrun makes a key for each job.")
           .MustExist();
-  NumberField min_hosts =
+  UnsignedField min_hosts =
       Row("cluster.min_hosts", kRoot, "number of hosts that is enough to start or continue the job")
           .Long("If unset, all hosts must join. Otherwise the job starts without the missing hosts when this many "
                 "have joined and no other host joins for cluster.last_call. If a host is lost, the job restarts on "

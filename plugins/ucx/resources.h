@@ -65,8 +65,8 @@ inline constexpr int kP2pAuto = 0, kP2pOn = 1, kP2pOff = 2;
 
 // Whether UCX may let GPUs of a host read each other's memory: its transport cuda_ipc, as an option.
 //
-// This backend moves host memory and never needs it; programs that use UCX themselves do, and ask
-// peers that cannot (error 217). Pure; any thread.
+// For memory of GPUs that UCX moves itself, and for programs that use UCX, which may ask peers that cannot
+// (error 217). Pure; any thread.
 struct PeerChoice {
   std::optional<std::string> transports;  // UCX_TLS with it; unset: nothing to say
   std::string fact;                       // for the run header; empty: nothing is known

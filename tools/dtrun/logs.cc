@@ -280,7 +280,7 @@ void AddLogs(CLI::App& app, ConfigArguments*, Verbs* to) {
   logs->add_option("--grep", own->grep, "Lines that match this extended regular expression")->type_name("RE");
   logs->add_option("-n,--tail", own->tail, "The last N lines of each file")
       ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
+      ->check(CLI::Range(0, 1'000'000'000).description(""));
   logs->add_flag("-f,--follow", own->follow, "Print new lines until the job ends, and exit with its code");
   logs->footer(
       "All lines go to standard output, those of one rank's file after another, with the rank in front. Exit "

@@ -220,7 +220,7 @@ int Ps(const PsArguments& arguments) {
 
 void AddPs(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<PsArguments>();
-  CLI::App* ps = app.add_subcommand("ps", "Lists your jobs on this host, live and past");
+  CLI::App* ps = app.add_subcommand("ps", "List your jobs on this host, live and past");
   ps->add_flag("-a,--all", own->all, "All past runs that are known, not the newest 10");
   ps->add_flag("--json", own->json, "Machine-readable");
   ps->footer(

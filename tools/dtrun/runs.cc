@@ -196,16 +196,16 @@ int CleanRuns(const RunsArguments& arguments) {
 
 void AddRuns(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<RunsArguments>();
-  CLI::App* runs = app.add_subcommand("runs", "Removes old run folders");
+  CLI::App* runs = app.add_subcommand("runs", "Remove old run folders");
   runs->require_subcommand(1);
-  CLI::App* clean = runs->add_subcommand("clean", "Removes folders of ended runs; asks first");
+  CLI::App* clean = runs->add_subcommand("clean", "Remove folders of ended runs; asks first");
   AddJobWord(clean, &own->job, "A job's name: only its runs");
   clean->add_option("--keep", own->keep, "How many of the newest runs stay in each job's folder")
       ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000))
+      ->check(CLI::Range(0, 1'000'000'000).description(""))
       ->required();
-  clean->add_flag("-y,--yes", own->yes, "Does not ask");
-  clean->add_flag("--dry-run", own->dry_run, "Shows what would be removed, and removes nothing");
+  clean->add_flag("-y,--yes", own->yes, "Do not ask");
+  clean->add_flag("--dry-run", own->dry_run, "Show what would be removed, and remove nothing");
   clean->footer(
       "Takes the runs that 'dtrun ps --all' lists and those below ./runs. Never removes a live job, or a run "
       "with a file that dtrun did not write.\n"

@@ -43,7 +43,7 @@ int Stop(const StopArguments& arguments) {
 
 void AddStop(CLI::App& app, ConfigArguments*, Verbs* to) {
   const auto own = std::make_shared<StopArguments>();
-  CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
+  CLI::App* verb = app.add_subcommand("stop", "End a running job on all its hosts, and wait for its end");
   AddJobWord(
       verb, &own->job,
       "A job's name or run folder; may be left out for your only live job, if it was started in this folder");

@@ -83,7 +83,7 @@ class Collectives {
   void CombinePiece(const dtrun_op& op, const Piece& piece, const Combine& combine);
   void TakeResults(const dtrun_op& op, const Piece& piece) const;
 
-  // ---- the rest: exchange.cc ----
+  // ---- the rest ----
   void Shared(Running& running);    // broadcast, allgather(v), gather(v): all see one operand
   void Personal(Running& running);  // scatter(v), alltoall(v), reduce_scatter(v): a part for each
   void ShareStaged(const Give& own, const std::vector<Take>& takes, std::size_t longest, std::uint32_t turn,

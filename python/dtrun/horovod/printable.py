@@ -2,7 +2,7 @@
 
 import re
 
-# Control characters, those that change the order or the line of what follows, as core/base/printable.cc has them, and
+# Control characters, those that change the order or the line of what follows, as Printable of core/base/text.cc has them, and
 # halves of characters, which no stream takes.
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
