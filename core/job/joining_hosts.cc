@@ -63,12 +63,12 @@ Result<bool> JoiningHosts::Gather() {
     if (Status chosen = membership::CheckNamesHere(plan_.network_rules[0]); !chosen) return chosen.error();
     return true;
   }
+  remote_.clear();  // Gather releases hosts that were lost
   Result<std::vector<membership::Membership::Present>> present = membership_->Gather();
   interrupted_ = membership_->interrupted();
   if (!present) return present.error();
   std::vector<plan::HostOffer> offers;
   hosts_.clear();
-  remote_.clear();
   machines_.clear();
   for (const membership::Membership::Present& one : *present) {
     offers.push_back(one.offer);

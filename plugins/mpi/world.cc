@@ -177,9 +177,11 @@ void World::FinishAtExit() {
   const bool shaken = shaken_.load(std::memory_order_acquire);
   std::packaged_task<void()> finalize([this] { api().MPI_Finalize.Try(); });
   const std::future<void> done = finalize.get_future();
-  {
+  try {
     const sdk::BlockSignals block;
     std::thread(std::move(finalize)).detach();
+  } catch (const std::system_error&) {
+    return;  // no thread can be started: it ends unfinalized
   }
   if (shaken) return static_cast<void>(done.wait_for(kFarewell));
   done.wait();

@@ -43,8 +43,8 @@ class MpiThread {
       const std::lock_guard lock(mutex_);
       if (!serves_) {
         const sdk::BlockSignals block;  // MPI's own threads inherit that
-        serves_ = true;
         thread_ = std::thread([this, host] { Serve(host); });
+        serves_ = true;
       }
       tasks_.push_back(std::move(mine));
     }
