@@ -56,8 +56,11 @@ class Hosts(ClusterTest):
                 continue
             with self.subTest(backend=backend):
                 result = self.run_cluster(RANK, "leave", ranks=1, more=f'[backend]\nname = "{backend}"\ntimeout = "60s"\n')
-                self.assertEqual(result.code, 3, str(result))
                 self.assertRegex(result.err, r"rank failed: .*rank 2 has left 'world'")
+                self.assertEqual(self.last_verdict()["blamed"]["ranks"], [2])
+                # It must not wait in MPI_Finalize for those that wait for it.
+                result = self.run_cluster(RANK, "exit", ranks=1, more=f'[backend]\nname = "{backend}"\ntimeout = "60s"\n')
+                self.assertEqual(result.code, 5, str(result))
 
     def test_calls_that_differ_are_found_at_full_speed(self):
         for layer, more in LAYERS.items():

@@ -143,6 +143,7 @@ std::string DurationMeant(std::string_view text) {
   if (!SplitNumber(text, &number, &unit)) return {};
   if (unit.empty()) return fmt::format("{}s", text);
   const std::string word = Lowercase(unit);
+  if (word == "d" || word == "day" || word == "days") return fmt::format("{}h", number * 24);
   if (word.find_first_of("0123456789") != word.npos) return {};
   for (const auto& [begin, meant] : kWords) {
     if (word.starts_with(begin)) return fmt::format("{}{}", number, meant);

@@ -17,6 +17,11 @@ TEST(ParseDuration, ReadsEveryUnit) {
   EXPECT_EQ(*ParseDuration("1h 30m 5s"), 5405s);
 }
 
+TEST(DurationMeant, KnowsDaysAndLeavesSeveralUnitsAlone) {
+  EXPECT_EQ(DurationMeant("2d"), "48h");
+  EXPECT_EQ(DurationMeant("1h30"), "");
+}
+
 TEST(ParseDuration, RefusesWhatIsNotADuration) {
   for (const char* text : {"", "60", "s", "-1s", "1 parsec", "nan s", "1e30h", "1s "}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;

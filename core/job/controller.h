@@ -48,8 +48,9 @@ struct World {
   // If the ranks' calls differ: how long each that waits in one may take to be told of it and to fail by
   // itself.
   std::chrono::nanoseconds told_within = std::chrono::milliseconds(1200);
-  // An mpirun that lost a rank ends the others itself, and may crash if signals reach it meanwhile.
-  std::chrono::nanoseconds mpirun_ends_within = std::chrono::seconds(1);
+  // An mpirun that lost a rank ends the others itself, Open MPI's with SIGKILL after a second, and may crash
+  // if signals reach it meanwhile.
+  std::chrono::nanoseconds mpirun_ends_within = std::chrono::seconds(3);
   KeepTrace keep_trace = {};
   // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>

@@ -235,7 +235,7 @@ Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
         DTRUN_INVALID_ARGUMENT,
         fmt::format("expected \"off\" or a duration from 1s to 10 years, such as \"10m\"; found '{}'", text)};
     const Result<Nanoseconds> seconds = ParseDuration(text + "s");
-    if (!after && seconds && *seconds >= kShortest)
+    if (NumberOf<double>(text) && seconds && *seconds >= kShortest)
       error.text += fmt::format(", did you mean \"{}s\"?", text);
     return plan::At(spec.watch.stall, error);
   }

@@ -119,6 +119,7 @@ void RemoteHost::OnMessage(std::string_view message) {
         } else if constexpr (std::is_same_v<T, protocol::Logged>) {
           log::PassOn(output::TamedMessage(seen.line));
         } else if constexpr (std::is_same_v<T, protocol::Lost>) {
+          broke_ = !seen.refused;
           Lose(seen.why, seen.agent_died);
         } else {
           if constexpr (std::is_same_v<T, protocol::Gone> || std::is_same_v<T, protocol::Refused>) HasEnded();

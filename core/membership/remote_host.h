@@ -56,7 +56,7 @@ class RemoteHost final : public protocol::Host {
 
   const std::string& name() const { return name_; }
   bool lost() const { return lost_; }
-  // Whether it was lost because its connection broke: its agent was killed, or the network is interrupted.
+  // Whether it was lost because its agent or its guard was killed, or the connection broke.
   bool broke() const { return broke_; }
   // The numeric address of the agent's end of the connection.
   std::string Address() const;

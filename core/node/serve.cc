@@ -255,7 +255,7 @@ void AgentLink::Leave(const std::string& why) {
 
 void AgentLink::Refuse(const std::string& why) {
   Complain(why);
-  if (!ending_) Tell(protocol::Lost{why, true});
+  if (!ending_) Tell(protocol::Lost{why, true, {}, true});
   End(kUserError);
 }
 

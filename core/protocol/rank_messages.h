@@ -329,9 +329,11 @@ struct Lost {
   std::string why;
   bool agent_died = false;  // false: the network or the whole host is gone
   std::string next = {};    // next step for the user, if known; not sent over the network
+  bool refused = false;     // the agent cannot serve this job: starting it again does not help
   void Fields(auto& io) {
     io("why", why);
     io("agent_died", agent_died);
+    io("refused", refused);
   }
 };
 

@@ -103,18 +103,23 @@ std::vector<std::size_t> Missing(const Facts& facts) {
   return out;
 }
 
-// Whether the rank reported a peer that was alive and had no trouble itself: it had left their communicator.
-bool MissesALivingPeer(const Facts& facts, const RankFacts& rank) {
-  return std::ranges::any_of(rank.reports, [&](const PeerReport& report) {
-    if (!rank.IsOfAnother(report) || report.id != ErrorId::kPeerFailed) return false;
+// The peer that the rank reported, if it was alive and had no trouble itself: it had left their communicator.
+const RankFacts* LivingPeerOf(const Facts& facts, const RankFacts& rank) {
+  for (const PeerReport& report : rank.reports) {
+    if (!rank.IsOfAnother(report) || report.id != ErrorId::kPeerFailed) continue;
     const auto peer = std::ranges::find(facts.ranks, report.peer, &RankFacts::rank);
-    return peer != facts.ranks.end() && peer->reports.empty() && (!peer->ending || peer->signal_sent != 0) &&
-           !SaysPeerIsMissing(peer->before);
-  });
+    if (peer != facts.ranks.end() && peer->reports.empty() && (!peer->ending || peer->signal_sent != 0) &&
+        !SaysPeerIsMissing(peer->before))
+      return &*peer;
+  }
+  return nullptr;
 }
 
 std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::set<int>& members) {
-  if (MissesALivingPeer(facts, facts.ranks[first])) return {};
+  if (const RankFacts* const peer = LivingPeerOf(facts, facts.ranks[first])) {
+    if (!peer->left) return {};  // else it may wait for the others in MPI_Finalize
+    return {static_cast<std::size_t>(peer - facts.ranks.data())};
+  }
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];

@@ -100,7 +100,9 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
     case Suspicion::Kind::kNone: break;
   }
   const std::vector<int> ranks = RanksThatLeft(facts, suspicion);
-  return fmt::format("{} exited with code 0 while others still needed {}", FoldRanks(ranks),
+  const bool lives = !suspect.ending || suspect.signal_sent != 0;
+  return fmt::format("{} {} while others still needed {}", FoldRanks(ranks),
+                     lives ? "called dtrun_finalize" : "exited with code 0",
                      ranks.size() == 1 ? "it" : "them");
 }
 

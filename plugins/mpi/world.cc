@@ -141,7 +141,12 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
     api().MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
-    std::atexit([] { the_world->FinishAtExit(); });
+    // A rank that fails must not wait for the others there.
+    ::on_exit(
+        [](int code, void*) {
+          if (code == 0) the_world->FinishAtExit();
+        },
+        nullptr);
   }
   if (level < MPI_THREAD_SERIALIZED) {
     throw Failure(

@@ -278,9 +278,7 @@ void AddLogs(CLI::App& app, ConfigArguments*, Verbs* to) {
              "folder, or your only live job");
   logs->add_option("--rank", own->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
   logs->add_option("--grep", own->grep, "Lines that match this extended regular expression")->type_name("RE");
-  logs->add_option("-n,--tail", own->tail, "The last N lines of each file")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000).description(""));
+  logs->add_option("-n,--tail", own->tail, "The last N lines of each file")->type_name("N")->check(NotACount);
   logs->add_flag("-f,--follow", own->follow, "Print new lines until the job ends, and exit with its code");
   logs->footer(
       "All lines go to standard output, those of one rank's file after another, with the rank in front. Exit "

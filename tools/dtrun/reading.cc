@@ -1,5 +1,6 @@
 #include "tools/dtrun/reading.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -33,6 +34,13 @@ std::string FormFor(int descriptor, std::string_view text, bool colour) {
 }
 
 }  // namespace
+
+std::string NotACount(const std::string& word) {
+  const auto count = NumberOf<int>(word);
+  return count && *count >= 0 && *count <= 1'000'000'000
+             ? ""
+             : fmt::format("'{}' is no number from 0 to 1000000000", word);
+}
 
 int Refuse(std::string_view text) {
   PrintMessage("dtrun: {}\n", output::Tamed(text));

@@ -2,6 +2,7 @@
 // (COLUMNS, if set); in a pipe or file it is unchanged. Main thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace dtrun::cli {
@@ -16,6 +17,9 @@ void WriteTable(std::string_view text);
 
 // A user error: prints "dtrun: TEXT" and returns kUserError. `text` may quote ranks, jobs and other hosts.
 int Refuse(std::string_view text);
+
+// For an option's value: empty if it is a number from 0 to 1000000000, else what is wrong.
+std::string NotACount(const std::string& word);
 
 // The width of stdout: COLUMNS if set, else the terminal's. 0: it is no terminal.
 int ColumnsOfOutput();

@@ -202,7 +202,7 @@ void AddRuns(CLI::App& app, ConfigArguments*, Verbs* to) {
   AddJobWord(clean, &own->job, "A job's name: only its runs");
   clean->add_option("--keep", own->keep, "How many of the newest runs stay in each job's folder")
       ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000).description(""))
+      ->check(NotACount)
       ->required();
   clean->add_flag("-y,--yes", own->yes, "Do not ask");
   clean->add_flag("--dry-run", own->dry_run, "Show what would be removed, and remove nothing");

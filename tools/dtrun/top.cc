@@ -173,7 +173,9 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
   for (const Column& column : table) head += column.Cell(column.head);
   out += Line(head + " PLACE", columns);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i == rows) return out + fmt::format("and {} more ranks\n", ranks.size() - rows);
+    if (i == rows)
+      return out +
+             fmt::format("and {} more rank{}\n", ranks.size() - rows, ranks.size() - rows == 1 ? "" : "s");
     std::string line;
     for (const Column& column : table) line += column.Cell(column.text(ranks[i]));
     out += Line(line + " " + PlaceOf(answer, ranks[i]), columns);

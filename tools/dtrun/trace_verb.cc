@@ -49,9 +49,8 @@ int Trace(const TraceArguments& arguments) {
                  timeline->missing.size() - kMostMissingShown);
   if (timeline->ranks_traced == 0)
     PrintMessage(
-        "dtrun: no calls of ranks are in it: run the job with --set trace.enabled=true, which notes those "
-        "that use "
-        "libdtrun; others are seen by torch.profiler and --torch\n");
+        "dtrun: the timeline has no calls of ranks: --set trace.enabled=true notes those that use libdtrun; "
+        "--torch adds those that torch.profiler has noted\n");
   return 0;
 }
 
