@@ -47,6 +47,8 @@ bool IsIn(const std::vector<std::string>& lines, const failures::Finding& findin
 // the text was printed before it, or names a peer that this error only mentions. Nor does it if the rank
 // crashed long after the text.
 bool Explains(const failures::Finding& finding, const RankFacts& rank) {
+  // What its mpirun says of it is in the facts.
+  if (rank.failed && finding.failure->depth == failures::Depth::kReport) return false;
   const int signal = rank.ending ? rank.ending->signal : 0;
   const bool crashed = signal != 0 && signal != SIGABRT;
   if (crashed && !rank.tail.empty() && !IsIn(rank.tail, finding)) return false;
