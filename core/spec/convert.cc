@@ -100,7 +100,7 @@ Fault WrongType(const Spec& spec, const Node& node) {
   if (spec.type == Type::kMap && node.kind == Kind::kList) message += "; write " + AsTable(spec, node);
   const bool time = spec.type == Type::kDuration ||
                     (spec.type == Type::kString && ParseDuration(spec.default_text.value_or("")));
-  if (time && node.kind == Kind::kInt && !spec.secret)
+  if (time && node.kind == Kind::kInt && node.number > 0 && !spec.secret)
     message += fmt::format(", did you mean \"{}s\"?", node.number);
   const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
   if (number && IsNumber(node)) message += "; write it without quotes";

@@ -58,7 +58,7 @@ constexpr ForeignFlag kFlags[] = {
      "'dtrun torchrun' takes torchrun's whole command line"},
     {"--standalone", "torchrun", "", kNothing, "without --hosts a job is on this machine alone"},
     {"--rdzv-backend= --rdzv-endpoint= --rdzv-id= --rdzv-conf=", "torchrun", "", kNothing,
-     "a job on one host has no rendezvous"},
+     "dtrun connects the hosts itself; 'dtrun torchrun' takes torchrun's whole command line"},
     {"-m --module", "torchrun, accelerate, deepspeed", "", kModule},
     {"--no-python", "torchrun", "", kNothing, "dtrun runs any program, and a .py with python3"},
     {"--max-restarts=", "torchrun, mpirun", "--set restart.max={}"},
