@@ -65,13 +65,13 @@ std::unique_ptr<char[]> reserve;  // for the message
 int exit_code = 0;
 std::terminate_handler otherwise = nullptr;
 
-// "`ulimit -v` (memory), which is 30000": the limit of this process's memory; empty: there is none.
+// "`ulimit -v`, which is 30000": the limit of this process's memory; empty: there is none.
 std::string MemoryLimit() {
   constexpr rlim_t kUnit = 1024;  // the unit of the shell's ulimit, in bytes
   for (const auto& [kind, flag] : {std::pair(RLIMIT_AS, 'v'), std::pair(RLIMIT_DATA, 'd')}) {
     rlimit limit{};
     if (::getrlimit(kind, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-      return fmt::format("`ulimit -{}` (memory), which is {}", flag, limit.rlim_cur / kUnit);
+      return fmt::format("`ulimit -{}`, which is {}", flag, limit.rlim_cur / kUnit);
   }
   return {};
 }

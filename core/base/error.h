@@ -95,7 +95,7 @@ Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view 
 
 // Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 
-// Describes the exception and the limit to check: "out of memory; raise `ulimit -v` (memory), which is
+// Describes the exception and the limit to check: "out of memory; raise `ulimit -v`, which is
 // 30000".
 std::string Exhausted(const std::exception& thrown);
 // Where the system refuses a thread, for lack of processes or of memory: that, and the limits to raise.

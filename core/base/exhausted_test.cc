@@ -18,7 +18,7 @@ TEST(Exhausted, NamesTheLimitOfMemory) {
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &limited), 0);
   const std::string text = Exhausted(std::bad_alloc());
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
-  EXPECT_EQ(text, "out of memory; raise `ulimit -v` (memory), which is 1099511627776");
+  EXPECT_EQ(text, "out of memory; raise `ulimit -v`, which is 1099511627776");
   EXPECT_EQ(Exhausted(std::runtime_error("too many files")), "too many files; look at `ulimit -a`");
 }
 
