@@ -62,6 +62,13 @@ class Hosts(ClusterTest):
                 result = self.run_cluster(RANK, "exit", ranks=1, more=f'[backend]\nname = "{backend}"\ntimeout = "60s"\n')
                 self.assertEqual(result.code, 5, str(result))
 
+    def test_a_rank_may_leave_when_it_has_done_its_part(self):
+        for backend in ("gloo", "ucx", "mpi"):
+            if not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{backend}.so").exists():
+                continue
+            with self.subTest(backend=backend):
+                self.assert_ok(self.run_cluster(RANK, "late", ranks=1, more=f'[backend]\nname = "{backend}"\n' + '[comm]\nlocal = "none"\n'))
+
     def test_calls_that_differ_are_found_at_full_speed(self):
         for layer, more in LAYERS.items():
             with self.subTest(layer=layer):

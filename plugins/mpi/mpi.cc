@@ -205,7 +205,7 @@ void CollectiveCalls::Enter(sdk::Running& running) {
 
 // Throws when the call cannot go on. True when it is too late for that.
 bool CollectiveCalls::MustEnter(sdk::Running& running, bool entered) {
-  team_->CheckPeers(Team::kAll);
+  team_->CheckPeers(Team::kAll, running.op->sequence);
   if (!team_->failure() && running.deadline.Passed()) team_->Fail(TimeoutOf(*running.op, false));
   if (!team_->failure()) return false;
   if (entered && !team_->entry()->GoBack(running.op->sequence)) return true;
@@ -247,7 +247,7 @@ Failure CollectiveCalls::TimeoutOf(const dtrun_op& op, bool in_mpi) {
 std::optional<Failure> CollectiveCalls::GiveUp(sdk::Running& running, bool begun) {
   const bool in_mpi = begun && in_mpi_;
   // With an entry barrier, those that a call in MPI needs are known to be in it.
-  team_->CheckPeers(team_->entry() == nullptr ? Team::kAll : Team::kNoPeer);
+  team_->CheckPeers(team_->entry() == nullptr ? Team::kAll : Team::kNoPeer, running.op->sequence);
   if (!team_->failure() && running.deadline.Passed()) team_->Fail(TimeoutOf(*running.op, in_mpi));
   if (!team_->failure()) return std::nullopt;
   const bool stuck = in_mpi && sdk::Deadline::Clock::now() >= team_->failed_at() + kGrace;
@@ -268,7 +268,7 @@ class MpiCommunicator final : public sdk::Communicator<sdk::Request> {
   ~MpiCommunicator() override {
     const bool collectives_ended = collectives_->Stop();
     const bool messages_ended = messages_->Stop();
-    team_->Leave(collectives_ended && messages_ended);
+    team_->Leave(collectives_ended && messages_ended, collectives_->last_done());
     if (!collectives_ended) static_cast<void>(collectives_.release());
   }
 

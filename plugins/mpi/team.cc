@@ -178,11 +178,11 @@ Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, C
   if (size() > 1) joined_ = Join(host, params, world, coll_sm);
 }
 
-void Team::Leave(bool alone) {
+void Team::Leave(bool alone, std::uint64_t calls) {
   if (EntryBarrier* const place = entry()) {
     place->Depart(Fate::kLeft, "");
   } else if (size() > 1 && !failure_) {
-    TellStore([this] { members_.Leave(); });
+    TellStore([&] { members_.Leave(std::to_string(calls)); });
   }
   if (!alone || size() == 1) return;
   joined_.processes = {};
@@ -220,7 +220,7 @@ void Team::TellStore(const std::function<void()>& tell) noexcept {
   }
 }
 
-std::optional<Failure> Team::AskStore(int needed) {
+std::optional<Failure> Team::AskStore(int needed, std::uint64_t call) {
   const auto now = sdk::Deadline::Clock::now();
   auto due = next_question_.load();
   if (now < due || !next_question_.compare_exchange_strong(due, now + kAskEvery)) return std::nullopt;
@@ -230,7 +230,8 @@ std::optional<Failure> Team::AskStore(int needed) {
     int left = -1, staying = 0;
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank() || (needed >= 0 && peer != needed)) continue;
-      const bool gone = members_.Left(peer).has_value();
+      const std::optional<std::string> calls = members_.Left(peer);
+      const bool gone = calls && (needed != kAll || std::strtoull(calls->c_str(), nullptr, 10) < call);
       if (gone) left = peer;
       if (!gone) ++staying;
     }
@@ -243,16 +244,16 @@ std::optional<Failure> Team::AskStore(int needed) {
   return std::nullopt;
 }
 
-void Team::CheckPeers(int needed) {
+void Team::CheckPeers(int needed, std::uint64_t call) {
   if (failure_) return;
-  if (const std::optional<Failure> trouble = FindTrouble(needed)) {
+  if (const std::optional<Failure> trouble = FindTrouble(needed, call)) {
     Fail(*trouble, trouble->code() == DTRUN_ABORTED ? Fate::kAborted : Fate::kFailed);
   }
 }
 
-std::optional<Failure> Team::FindTrouble(int needed) {
+std::optional<Failure> Team::FindTrouble(int needed, std::uint64_t call) {
   EntryBarrier* const place = entry();
-  if (place == nullptr) return size() > 1 ? AskStore(needed) : std::nullopt;
+  if (place == nullptr) return size() > 1 ? AskStore(needed, call) : std::nullopt;
   if (const auto departure = place->FindDeparture()) {
     const int peer = departure->rank;
     switch (departure->fate) {

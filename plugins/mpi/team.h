@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,17 +68,18 @@ class Team {
   static constexpr int kAll = -2;
   static constexpr int kNoPeer = -1;
   static constexpr int kEveryPeer = -3;
-  void CheckPeers(int needed);
-  // This rank makes no more calls. Once. `alone`: no thread is left behind, so that everything
-  // can be given back.
-  void Leave(bool alone);
+  // `call`: of kAll, the number of the collective: a rank that left after it has done its part.
+  void CheckPeers(int needed, std::uint64_t call = 0);
+  // This rank makes no more calls, after `calls` collectives. Once. `alone`: no thread is left behind, so
+  // that everything can be given back.
+  void Leave(bool alone, std::uint64_t calls);
   // "rank 1, which is in barrier 6": the ranks that have not reached collective `call`. Empty when that
   // is not known; *first is the first of them or -1.
   std::string MissingRanks(std::uint64_t call, int* first);
 
  private:
-  std::optional<sdk::Failure> FindTrouble(int needed);
-  std::optional<sdk::Failure> AskStore(int needed);
+  std::optional<sdk::Failure> FindTrouble(int needed, std::uint64_t call);
+  std::optional<sdk::Failure> AskStore(int needed, std::uint64_t call);
   void TellStore(const std::function<void()>& tell) noexcept;
   bool AllLeft() const;
   std::optional<int> FindDeadRank() const;

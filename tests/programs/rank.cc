@@ -173,6 +173,11 @@ int Main(int argc, char** argv) {
                 static_cast<double>(data[0]));
     std::fflush(stdout);
     if (mode == "leave" && rank == world.size() - 1) return 0;
+    if (mode == "late") {  // the others have done their part, and leave, while rank 0 waits for the last one
+      if (rank == world.size() - 1) sleep(3);
+      world.reduce(data.data(), data.data() + 1, 1, 0);
+      return 0;
+    }
     if (mode == "exit" && rank == world.size() - 1) std::exit(5);
     for (long step = 0; mode == "loop" || death.place == "in-allreduce"; ++step) {
       if (step == 20) death.MaybeHere("in-allreduce", rank);
