@@ -156,7 +156,7 @@ Status Controller::Run(World world) {
     const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(rank.blamed())];
     fact::SaidLast said{{{rank.rank}, output.Tail(kEvidenceLines)}, {}, output.cut()};
     for (const std::filesystem::path& file : output.Files()) said.files.push_back(file.string());
-    if (rank.failed) {  // what its mpirun says of it, such as an MPI_Abort
+    if (rank.blamed() != rank.rank) {  // what its mpirun says of it, such as an MPI_Abort
       for (const auto& file : world_.outputs[static_cast<std::size_t>(rank.rank)]->Files())
         said.files.push_back(file.string());
     }
