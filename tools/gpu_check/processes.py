@@ -12,6 +12,10 @@ import uuid
 from pathlib import Path
 
 
+FLAGS, ENV_END = 5, 47  # of the numbers in /proc/PID/stat that follow the state: proc(5)
+PF_KTHREAD = 0x00200000  # a thread of the kernel: include/linux/sched.h
+
+
 class Done:
     """A finished command: exit code (None: timed out), output, and duration in seconds."""
 
@@ -45,6 +49,26 @@ class Background:
         return Done(self.words, code, out, err, time.monotonic() - self.start)
 
 
+def end_of_environment(pid):
+    """Address of the end of a process' environment, another one after each exec: 0 in the middle of exec, None without one."""
+    state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return None if state in "ZX" or int(numbers[FLAGS]) & PF_KTHREAD else int(numbers[ENV_END])
+
+
+def environment_of(pid):
+    """The environment of a process as the kernel has it: variables that end in NUL. Empty where it has ended or is another user's.
+
+    During exec nothing can be read (environ_read in fs/proc/base.c): then this looks again, for at most a second."""
+    deadline = time.monotonic() + 1
+    with contextlib.suppress(OSError):
+        while time.monotonic() < deadline:
+            end = end_of_environment(pid)
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            if environment or end is None or (end != 0 and end == end_of_environment(pid)):
+                return environment
+    return b""
+
+
 class Runner:
     NAME = "GPU_CHECK_PROCESS"  # not a DTRUN_ variable, because dtrun would warn
 
@@ -68,18 +92,8 @@ class Runner:
 
     def survivors(self, mark=None):
         wanted = f"{self.NAME}={mark or self.all}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                environment = (entry / "environ").read_bytes()
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            except (OSError, IndexError):
-                continue  # gone, or another user's
-            if wanted in environment and state != "Z":
-                found.append(int(entry.name))
-        return found
+        pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return [pid for pid in pids if pid != os.getpid() and wanted in environment_of(pid)]
 
     def end_all_but(self, background):
         """Kills what a step has left; background commands continue."""
