@@ -250,12 +250,12 @@ TEST_P(PythonTest, WaitsForRanksInTheThreadThatItWaitsFor) {
                                "def work():\n  " +
                                work + "\nconcurrent.futures.ThreadPoolExecutor().submit(work).result()\n";
     if (!Python(GetParam(), script)) break;
-    const auto waits = [](const Doing& seen) {
-      return seen.what == "concurrent.futures.Future.result" && seen.beside.ends_with(" at train.py:6");
+    const auto waits = [&](const Doing& seen) {
+      return seen.what == "concurrent.futures.Future.result" && seen.beside.ends_with(" at train.py:6") &&
+             (seen.stand == Stand::kWaits) == work.starts_with("dist");
     };
     const Doing doing = Until(waits);
-    EXPECT_TRUE(waits(doing)) << PhraseOf(doing) << ": " << doing.beside;
-    EXPECT_EQ(doing.stand == Stand::kWaits, work.starts_with("dist")) << doing.beside;
+    EXPECT_TRUE(waits(doing)) << work << ": " << PhraseOf(doing) << ": " << doing.beside;
     ::kill(child_, SIGKILL);
     ::waitpid(std::exchange(child_, -1), nullptr, 0);
   }

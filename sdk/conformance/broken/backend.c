@@ -99,7 +99,7 @@ static void comm_destroy(dtrun_backend_comm* comm) {
   struct world* const world = comm->world;
   const int64_t patience = now() + (FAULT(DROPS_SENT) ? 1000000000 : 60000000000);
   if (FAULT(FORKS_AND_WAITS)) fork_and_wait();
-  if (FAULT(SLOW_DESTROY) && comm->failed != DTRUN_OK) pause_for(20000000000);
+  if (FAULT(SLOW_DESTROY) && comm->failed != DTRUN_OK) pause_for(30000000000);
   stop_idle(comm);
   pthread_mutex_lock(&lock);
   while (hands_over(comm) && now() < patience) sleep_until(patience);
