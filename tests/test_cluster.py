@@ -225,6 +225,7 @@ class Joining(ClusterTest):
             if "missing: node1" not in result.err:
                 break
         self.golden_lines(result.err, "2 of 3", "nowhere")
+        self.assertEqual(self.last_verdict()["exit_class"], "rendezvous")
 
     def test_a_wrong_ssh_key(self):
         shell = LAB.shell()

@@ -82,7 +82,7 @@ Status Record::WriteVerdict(const verdict::Story& story) const {
   return dir_.Write("verdict.json", verdict::VerdictJson(story));
 }
 
-Status Record::WriteNotStarted(const std::string& job, const std::string& error) const {
+Status Record::WriteNotStarted(const std::string& job, const Error& error) const {
   return dir_.Write("verdict.json", verdict::NotStartedJson(job, error));
 }
 

@@ -31,7 +31,7 @@ class Record {
                       const std::vector<Tokens>& tokens) const;
   // Writes how the generations so far ended; the last one in full.
   Status WriteVerdict(const verdict::Story& story) const;
-  Status WriteNotStarted(const std::string& job, const std::string& error) const;
+  Status WriteNotStarted(const std::string& job, const Error& error) const;
   Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
 
   // Appends to events.log (verdict::EventLog::Write).

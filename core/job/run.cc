@@ -81,7 +81,7 @@ class Runner {
     const Record record(*dir);
     if (Status told = dir->TellPath(request_.dir_file); !told) {
       const Error why{told.error().code, request_.dir_file_place + told.error().text};
-      messages_.Note(record.WriteNotStarted(asked.job, why.text));
+      messages_.Note(record.WriteNotStarted(asked.job, why));
       return why;
     }
     log_.emplace(
@@ -95,7 +95,7 @@ class Runner {
     const Status ran = RunGenerations(record, *dir);
     if (!ran) {
       log_->Add(fact::NotStarted{ran.error().text});
-      messages_.Note(record.WriteNotStarted(asked.job, ran.error().text));
+      messages_.Note(record.WriteNotStarted(asked.job, ran.error()));
       return ran;
     }
     const verdict::Facts& facts = log_->facts();

@@ -157,7 +157,7 @@ void Membership::OnNoise(const std::shared_ptr<Starter>& start) {
         start->last_line.empty() ? "there is no complete line"
                                  : fmt::format("its last line: {}", start->last_line));
     member->last_error = why;
-    GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
+    GiveUp(*member, {DTRUN_FAILED_PRECONDITION, fmt::format("host {}: {}", member->name, why)});
   }
 }
 
@@ -188,7 +188,7 @@ void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::E
     member->host.reset();
     member->last_error = why;
     if (IsFinal(cluster_, ending, why)) {
-      GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
+      GiveUp(*member, {DTRUN_FAILED_PRECONDITION, fmt::format("host {}: {}", member->name, why)});
     }
   }
   if (!dismissed_) RetryLater();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/verdict/facts.h"
 #include "core/verdict/story.h"
 
@@ -39,8 +40,9 @@ inline std::string VerdictJson(const Story& story) {
   return VerdictJson(story.facts(), story.earlier(), story.lines_not_shown());
 }
 
-// verdict.json for a job that never started.
-std::string NotStartedJson(const std::string& job, const std::string& error);
+// verdict.json for a job that never started. The class is kRendezvous if hosts did not join in time
+// (DTRUN_TIMEOUT), kNetwork if one was lost (DTRUN_REMOTE_FAILURE), else kUserError.
+std::string NotStartedJson(const std::string& job, const Error& error);
 // verdict.json if the agent was killed, so that its facts are lost.
 std::string AgentKilledJson(const std::string& job, int signal);
 

@@ -157,12 +157,15 @@ std::string AgentKilledJson(const std::string& job, int signal) {
   return JsonDocument(kVerdictSchema, verdict);
 }
 
-std::string NotStartedJson(const std::string& job, const std::string& error) {
+std::string NotStartedJson(const std::string& job, const Error& error) {
+  const ExitClass exit_class = error.code == DTRUN_TIMEOUT          ? ExitClass::kRendezvous
+                               : error.code == DTRUN_REMOTE_FAILURE ? ExitClass::kNetwork
+                                                                    : ExitClass::kUserError;
   const Json verdict = {{"job", job},
                         {"result", "not started"},
-                        {"exit_class", ClassName(ExitClass::kUserError)},
+                        {"exit_class", ClassName(exit_class)},
                         {"exit_code", 2},
-                        {"error", error}};
+                        {"error", error.text}};
   return JsonDocument(kVerdictSchema, verdict);
 }
 

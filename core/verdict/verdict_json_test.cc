@@ -65,10 +65,13 @@ TEST(Verdict, NamesTheTimeLimitThatTheJobReached) {
 }
 
 TEST(VerdictJson, WritesWhyNothingRan) {
-  const auto json = ParseJson(NotStartedJson("quickstart", "port 1 is in use"));
+  const auto json = ParseJson(NotStartedJson("quickstart", {DTRUN_BUSY, "port 1 is in use"}));
   EXPECT_EQ(json["result"], "not started");
+  EXPECT_EQ(json["exit_class"], "user-error");
   EXPECT_EQ(json["exit_code"], 2);
   EXPECT_EQ(json["error"], "port 1 is in use");
+  EXPECT_EQ(ParseJson(NotStartedJson("job", {DTRUN_TIMEOUT, "late"}))["exit_class"], "rendezvous");
+  EXPECT_EQ(ParseJson(NotStartedJson("job", {DTRUN_REMOTE_FAILURE, "lost"}))["exit_class"], "network");
 }
 
 TEST(FoldRanks, MakesRangesOfThreeAndMore) {
