@@ -108,7 +108,15 @@ std::string OneOfSeveral(const Variables& environment) {
         "on each ({}) with cluster.from = \"{}\", on one host a single dtrun",
         outer.who, found->second, outer.once, outer.from);
   }
-  return {};
+  const bool of_dtrun = environment.contains("DTRUN_RANK");
+  if (!of_dtrun && !environment.contains("TORCHELASTIC_RUN_ID")) return {};
+  const auto rank = environment.find("RANK"), ranks = environment.find("WORLD_SIZE");
+  if (rank == environment.end() || ranks == environment.end() || std::atoi(ranks->second.c_str()) < 2)
+    return {};
+  return fmt::format(
+      "this is rank {} of {} of an outer {}, and each rank that runs this command starts a job of its own; "
+      "for one job start a single dtrun",
+      rank->second, ranks->second, of_dtrun ? "dtrun" : "torchrun");
 }
 
 std::string UnusedAllocation(const Variables& environment) {

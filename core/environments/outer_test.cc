@@ -92,6 +92,13 @@ TEST(OneOfSeveral, SaysHowTheyBecomeOneJob) {
   EXPECT_THAT(OneOfSeveral({{"SLURM_STEP_NUM_TASKS", "8"}, {"PMI_SIZE", "8"}}),
               HasSubstr("cluster.from = \"slurm\""));
   EXPECT_THAT(OneOfSeveral({{"PMI_SIZE", "3"}}), HasSubstr("cluster.from = \"pmi\""));
+  EXPECT_EQ(OneOfSeveral({{"RANK", "1"}, {"WORLD_SIZE", "2"}}),
+            "");  // as an operator of Kubernetes sets them
+  EXPECT_EQ(OneOfSeveral({{"DTRUN_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}), "");
+  EXPECT_THAT(OneOfSeveral({{"DTRUN_RANK", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}}),
+              HasSubstr("rank 1 of 2 of an outer dtrun"));
+  EXPECT_THAT(OneOfSeveral({{"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "0"}, {"WORLD_SIZE", "8"}}),
+              HasSubstr("rank 0 of 8 of an outer torchrun"));
 }
 
 }  // namespace
