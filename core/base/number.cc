@@ -63,8 +63,7 @@ std::optional<std::vector<int>> ReadNumberList(std::string_view text) {
     for (int number = *first; number <= *last; ++number) numbers.push_back(number);
   }
   std::ranges::sort(numbers);
-  const auto [end, none] = std::ranges::unique(numbers);
-  numbers.erase(end, none);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
 

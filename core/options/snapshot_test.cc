@@ -107,8 +107,8 @@ TEST(Snapshot, CarriesTheBackendsThatAnotherStandsOn) {
   const auto on = [](const std::string& name, dtrun_options below) {
     dtrun_options options;
     Put(options, "on", Type::kString, name);
-    options.entries["on"].wrapped =
-        std::make_shared<const dtrun_options::Wrapped>(name, "/p/" + name, "id of " + name, std::move(below));
+    options.entries["on"].wrapped = std::make_shared<const dtrun_options::Wrapped>(
+        dtrun_options::Wrapped{name, "/p/" + name, "id of " + name, std::move(below)});
     return options;
   };
   const dtrun_options before = on("bf16", on("gloo", AllTypes()));

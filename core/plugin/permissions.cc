@@ -129,8 +129,7 @@ std::string GroupWarning(const std::vector<fs::path>& plugins) {
     static_cast<void>(CheckPermissions(plugin, &warnings));
   }
   std::ranges::sort(warnings);
-  const auto repeated = std::ranges::unique(warnings);
-  warnings.erase(repeated.begin(), repeated.end());
+  warnings.erase(std::unique(warnings.begin(), warnings.end()), warnings.end());
   if (warnings.empty()) return {};
   const std::string more =
       warnings.size() == 1 ? "" : fmt::format("; `dtrun plugins list` has {} more", warnings.size() - 1);

@@ -60,7 +60,8 @@ dtrun_options PluginOptions::Snapshot() const {
   }
   for (const PluginOptions& one : wrapped) {
     options.entries.find(one.named_by.substr(prefix.size()))->second.wrapped =
-        std::make_shared<const dtrun_options::Wrapped>(one.name, one.path, one.file_id, one.Snapshot());
+        std::make_shared<const dtrun_options::Wrapped>(
+            dtrun_options::Wrapped{one.name, one.path, one.file_id, one.Snapshot()});
   }
   return options;
 }

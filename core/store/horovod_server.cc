@@ -97,7 +97,7 @@ class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
 
 struct HorovodClients {
   std::shared_ptr<HorovodTable> table;
-  std::vector<std::weak_ptr<HorovodSession>> sessions;
+  std::vector<std::weak_ptr<HorovodSession>> sessions = {};
 
   bool Enter(const error_code& error, Tcp::socket socket) {
     std::erase_if(sessions, [](const auto& session) { return session.expired(); });
@@ -171,7 +171,8 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
   const Tcp::endpoint endpoint(asio::ip::make_address(address, error), 0);
   if (error) return failed(error);
   std::unique_ptr<HorovodServer> server(new HorovodServer);
-  server->clients_ = std::make_shared<HorovodClients>(std::make_shared<HorovodTable>(std::move(members)));
+  server->clients_ =
+      std::make_shared<HorovodClients>(HorovodClients{std::make_shared<HorovodTable>(std::move(members))});
   server->acceptor_ = std::make_shared<Acceptor<Tcp>>(
       loop, [clients = server->clients_](const error_code& failure, Tcp::socket socket) {
         return clients->Enter(failure, std::move(socket));

@@ -119,7 +119,7 @@ class Writer {
   template <class... T>
   void Value(const std::variant<T...>& any) {
     Value(static_cast<std::uint8_t>(any.index()));
-    Visit([this](const auto& chosen) { Value(chosen); }, any);
+    Visit([this](const auto& chosen) { this->Value(chosen); }, any);
   }
   template <class T>
   requires std::is_class_v<T>
@@ -274,7 +274,7 @@ class Reader : public Checked {
     Value(index);
     if (!ok()) return;
     if (!MakeAlternative(index, any)) return Fail("is of unknown kind " + std::to_string(index));
-    Visit([this](auto& chosen) { Value(chosen); }, any);
+    Visit([this](auto& chosen) { this->Value(chosen); }, any);
   }
   template <class T>
   requires std::is_class_v<T>

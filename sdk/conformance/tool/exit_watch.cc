@@ -8,11 +8,11 @@
 
 extern "C" {
 
-[[noreturn]] __attribute__((visibility("default"))) void _exit(int code) {
+__attribute__((noreturn, visibility("default"))) void _exit(int code) {
   dtrun::conformance::CountIfCopied(code);
   for (;;) syscall(SYS_exit_group, code);
 }
 
-[[noreturn]] __attribute__((visibility("default"))) void _Exit(int code) noexcept { _exit(code); }
+__attribute__((noreturn, visibility("default"))) void _Exit(int code) noexcept { _exit(code); }
 
 }  // extern "C"

@@ -17,6 +17,13 @@ class OnePerHost final : public dtrun::sdk::Launcher {
   }
 };
 
+constexpr const char* kSizes[] = {"small", "large"};
+constexpr dtrun_option kOptions[] = {
+    dtrun::sdk::Option("size", DTRUN_TYPE_STRING, "small", "an option for compilers to read")
+        .Long("It changes nothing.")
+        .Alias("IN_CXX_SIZE")
+        .Choices(kSizes)};
+
 }  // namespace
 
-DTRUN_SDK_PLUGIN(OnePerHost, "in-cxx", "1.0", "dtrun tests", "MIT", "one process per host")
+DTRUN_SDK_PLUGIN(OnePerHost, "in-cxx", "1.0", "dtrun tests", "MIT", "one process per host", kOptions, 1)

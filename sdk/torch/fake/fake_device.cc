@@ -128,7 +128,7 @@ struct Allocator final : c10::Allocator {
     void* memory = bytes == 0 ? nullptr : cached_allocate(Current(current_device), bytes);
     return {memory, memory, &cached_release, device(current_device)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &cached_release; }
+  c10::DeleterFnPtr raw_deleter() const { return &cached_release; }
 };
 Allocator allocator;
 

@@ -51,7 +51,7 @@ Times Measure(int layers, double bytes_per_us) {
   world.run([&](int rank, const std::shared_ptr<Collectives>& ranks) {
     Layers model(layers, fake::device(rank));
     const auto bucket = static_cast<std::uint64_t>(kWidth * kWidth * 4);
-    DataParallel dp(model, ranks, {.first_bucket_bytes = bucket, .bucket_bytes = bucket});
+    DataParallel dp(model, ranks, {bucket, bucket});
     const Tensor x = ::torch::ones({8, kWidth}).to(fake::device(rank));
     const auto stream = ranks->stream_on(DTRUN_DEVICE_OTHER, rank);
     const auto timed = [&](auto&& work, fake::Stream& last) {

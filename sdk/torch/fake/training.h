@@ -66,7 +66,7 @@ struct Trained {
 template <class ModelT>
 Trained Train(const std::shared_ptr<Collectives>& ranks, c10::Device device) {
   ModelT model(device);
-  DataParallel dp(model, ranks, {.first_bucket_bytes = 1, .bucket_bytes = 4000});
+  DataParallel dp(model, ranks, {/*first_bucket_bytes=*/1, /*bucket_bytes=*/4000});
   ::torch::optim::SGD optimizer(model.parameters(), ::torch::optim::SGDOptions(0.2).momentum(0.9));
   auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(ranks->rank()));
   constexpr std::int64_t kSteps = 4, kBatch = 24;

@@ -344,8 +344,8 @@ std::vector<std::string> UnusedVariables(const std::map<std::string, std::string
   std::map<std::string_view, Words> idle;  // by launcher
   for (const auto& [variable, value] : environment) {
     if (torchrun && variable.starts_with("PET_")) pets.push_back(variable);
-    const auto prefix =
-        std::ranges::find_if(kPrefixes, [&](const Prefix& one) { return variable.starts_with(one.text); });
+    const auto prefix = std::ranges::find_if(
+        kPrefixes, [&name = variable](const Prefix& one) { return name.starts_with(one.text); });
     if (prefix == std::end(kPrefixes) || std::ranges::count(kAsHydra, variable) > 0) continue;
     if (prefix->launcher == "srun" ? !srun : !mpis) continue;
     const std::string name = variable.substr(prefix->name);

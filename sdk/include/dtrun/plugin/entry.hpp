@@ -23,6 +23,14 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // A row of a constant table of options; each method gives a row with one more member set.
   struct OptionRow : dtrun_option {
+    // Before its users: in a constant table clang takes no template that comes later.
+    template <class T>
+    constexpr OptionRow With(T dtrun_option::*member, T value) const {
+      OptionRow row = *this;
+      row.*member = value;
+      return row;
+    }
+
     constexpr OptionRow Long(const char* text) const { return With(&dtrun_option::long_doc, text); }
     constexpr OptionRow Alias(const char* variable) const { return With(&dtrun_option::env_alias, variable); }
     constexpr OptionRow Unit(const char* text) const { return With(&dtrun_option::unit, text); }
@@ -35,13 +43,6 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     constexpr OptionRow Choices(const char* const (&list)[Count]) const {
       return With(&dtrun_option::choices, static_cast<const char* const*>(list))
           .With(&dtrun_option::choice_count, std::uint64_t{Count});
-    }
-
-    template <class T>
-    constexpr OptionRow With(T dtrun_option::*member, T value) const {
-      OptionRow row = *this;
-      row.*member = value;
-      return row;
     }
   };
 
