@@ -16,11 +16,11 @@ if dist.get_rank() == 1 and os.environ["DTRUN_GENERATION"] == "0":
 dist.all_reduce(t)
 dist.destroy_process_group()
 """
-DTRUN_HANG = """import array, time, dtrun
+DTRUN_HANG = """import array, os, time, dtrun
 world = dtrun.init()
 x = array.array("f", [1])
 world.allreduce(x)
-if world.rank == 1:
+if world.rank == 1 and os.environ["DTRUN_GENERATION"] == "0":
     time.sleep(1000)
 world.allreduce(x)
 """
@@ -92,13 +92,12 @@ class Stalls(JobTest):
         self.assert_explained(result.err, "all_reduce", 7, 6)
         self.golden(next(line for line in result.err.splitlines() if "not restarted" in line), "watch.on_stall")
 
-    @needs_torch
     @needs_stacks
     def test_restart_starts_the_ranks_again(self):
-        job = self.hangs(TORCH_HANG, "backend.name=none", "watch.on_stall=restart", "restart.max=1")
+        job = self.hangs(DTRUN_HANG, "watch.on_stall=restart", "restart.max=1", env=self.environment(**PACKAGE))
         result = job.finish()
         self.assert_ok(result)
-        self.assert_explained(result.err, "all_reduce", 7, 6)
+        self.assert_explained(result.err, "allreduce", 7, 6)
         self.assert_verdict(result, exit_code=0, generation=1)
 
     @nightly

@@ -96,7 +96,7 @@ TEST(Straggler, IsFoundAmongHostsThatLookedAtDifferentIntervals) {
 TEST(Straggler, IsNoRankOfHealthyJobs) {
   std::mt19937 random(5);
   int accused = 0;
-  for (int job = 0; job < 10'000; ++job) {
+  for (int job = 0; job < 2'000; ++job) {
     const int ranks = 2 + job % 7, looks_of_step = 1 + job % 9, steps = 1 + static_cast<int>(random() % 40);
     std::vector<RankLooks> looks;
     for (int rank = 0; rank < ranks; ++rank) looks.push_back(Looks(rank, ""));
@@ -108,7 +108,7 @@ TEST(Straggler, IsNoRankOfHealthyJobs) {
     }
     accused += StragglerOf(std::move(looks)) ? 1 : 0;
   }
-  EXPECT_LE(accused, 20);  // 0.2 %
+  EXPECT_LE(accused, 4);  // 0.2 %
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(Staging, IsOrderedWithTheWorkOnItsStream) {
   for (int seed = 1; seed <= 20; ++seed) {
     fake::set_delays({static_cast<std::uint64_t>(seed), 2000, 0});
     subject.Play(3, [&](Rank& rank) {
-      constexpr std::size_t kCount = 2'500'001;  // several pieces
+      constexpr std::size_t kCount = 1'100'001;  // two pieces
       std::vector<float> data(kCount), seen(kCount);
       {
         OnStream stream(subject, rank);
