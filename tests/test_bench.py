@@ -235,7 +235,7 @@ class Errors(Bench):
 
 class Interrupts(Bench):
     def test_an_interrupt_ends_everything_at_once(self):
-        job = self.start("bench", "allreduce", "--sizes", "8:1M", "--seconds", "600", "--json", "out.json")
+        job = self.start("bench", "allreduce", "--sizes", "8:1M", "--seconds", "600", "--json", "out.json", "--peers", "raw-ucx")
         output = job.process.stdout
         until(lambda: "layer" in output.readline(), "the head of the table")
         job.signal(signal.SIGINT)

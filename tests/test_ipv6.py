@@ -56,10 +56,10 @@ class Ipv6Test(ClusterTest):
         for rank in range(4):
             self.assertIn(f"rank {rank} of 4 over {over}: sum 10\n", result.out)
 
-    def assert_torch(self, *results):
+    def assert_torch(self, *results, ranks=4):
         out = "".join(result.out for result in results)
-        for rank in range(4):
-            self.assertIn(f"rank {rank} of 4 sum 10.0 at {LAB.address(0)}\n", out)
+        for rank in range(ranks):
+            self.assertIn(f"rank {rank} of {ranks} sum {sum(range(ranks + 1))}.0 at {LAB.address(0)}\n", out)
 
 
 class PerProcess(Ipv6Test):
@@ -189,12 +189,12 @@ class Torchrun(Ipv6Test):
                 jobs = []
                 for node in range(2):
                     number = [] if "--rdzv-id=7" in words else [f"--node-rank={node}"]
-                    jobs.append(self.start_on(node, "torchrun", "--nnodes=2", "--nproc-per-node=2", *words, *number, script,
+                    jobs.append(self.start_on(node, "torchrun", "--nnodes=2", "--nproc-per-node=1", *words, *number, script,
                                               env=self.environment(**key)))
                 results = [job.finish() for job in jobs]
                 for result in results:
                     self.assert_ok(result)
-                self.assert_torch(*results)
+                self.assert_torch(*results, ranks=2)
 
 
 if __name__ == "__main__":

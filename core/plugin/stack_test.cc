@@ -35,7 +35,7 @@ dtrun_options On(const std::string& name, dtrun_options options = {}, const std:
   spec.names_backend = true;
   over.Set(spec, {name, {}});
   over.entries["on"].wrapped = std::make_shared<const Wrapped>(
-      name, path.empty() ? testing::Built(name).path.string() : path, id, std::move(options));
+      Wrapped{name, path.empty() ? testing::Built(name).path.string() : path, id, std::move(options)});
   return over;
 }
 
