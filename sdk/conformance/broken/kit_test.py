@@ -24,7 +24,8 @@ from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, MISSED, NARROW, SUM
 # What the sound ones pass. Of plugins that have a test of their own, a part is enough here, and of the sound one's variants what
 # they change.
 WHOLE = "^(?!Sizes|Sequences|.*World[124])"
-# Those that need a process for each rank are for others: the ranks of the sound one are threads of one process.
+# Those that need a process for each rank are for a variant: the ranks of the sound one are threads of one process.
+PROCESSES = "Failures|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|Messages.ReachARankThatWasStopped"
 THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
                              "Messages.ReachARankThatWasStopped)")
 # Large buffers are tried by the suite of shm.
@@ -38,6 +39,8 @@ def part_of(name):
         return UNTIL_LARGE if GIVEN.wide else WHOLE
     if "sound_lossy" in name and not GIVEN.wide:
         return LOSSY
+    if "sound_processes" in name and not GIVEN.wide:
+        return f"^({PART}|{PROCESSES})"
     return WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
 
 
