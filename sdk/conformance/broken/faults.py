@@ -315,8 +315,6 @@ NARROW = {"backend_tells_nobody", "backend_leaves_silently", "backend_sends_have
           "backend_large_have_no_deadline", "backend_prints", "backend_prints_failures"}
 # They only take too long, which the tool's allowance for a busy machine may cover.
 LATE = {"backend_late_wait", "backend_slow_abort", "backend_slow_destroy", "backend_late_deadline"}
-# A run of a case may miss them: those, and one that needs two threads in step.
-MISSED = LATE | {"backend_loses_wake_up"}
 HANGING = {"backend_tells_nobody", "backend_leaves_silently", "backend_sends_have_no_deadline", "backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
            "backend_waits_too_long", "device_never_recorded_runs", "device_waits_for_new_place", "device_counter_equal",
            "device_counter_blocks", "device_destroy_waits", "device_destroy_drops", "backend_mixes_communicators",

@@ -19,7 +19,7 @@ import time
 import unittest
 import xml.etree.ElementTree as xml
 
-from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, MISSED, NARROW, SUM
+from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, NARROW, SUM
 
 # What the sound ones pass. Of plugins that have a test of their own, a part is enough here, and of the sound one's variants what
 # they change.
@@ -105,21 +105,23 @@ class Broken(unittest.TestCase):
     def test_each_fault_is_found_and_nothing_else(self):
         # Those that wait need no processor.
         with concurrent.futures.ThreadPoolExecutor(12) as waiting, concurrent.futures.ThreadPoolExecutor(4) as busy:
-            runs = {name: (waiting if name in HANGING | LATE else busy).submit(broken, name) for name in FAULTS}
-            for name, future in runs.items():
-                run = future.result()
-                expected, rules, text = FAULTS[name]
-                for _ in range(3):
-                    if name in MISSED and run.failed() < set(expected):
-                        run.add(broken(name))
-                with self.subTest(plugin=name):
-                    self.assertEqual(run.failed(), set(expected), run.out + run.err)
-                    self.assertEqual(run.code, 1, run.out)
-                    for rule in rules.split():
-                        self.assertIn(rule, {cited for case in expected for cited in run.cases[case][1]})
-                        self.assertIn(f"rule {rule}: ", run.out)
-                    self.assertIn(text, run.cases[expected[0]][2])
-                    self.assertGreater(len(run.cases), len(expected), "no case could pass")
+            futures = {name: (waiting if name in HANGING | LATE else busy).submit(broken, name) for name in FAULTS}
+            runs = {name: future.result() for name, future in futures.items()}
+        for name, run in runs.items():
+            expected, rules, text = FAULTS[name]
+            # Besides all the others a wait may be too short for a case, and a fault of two threads need not occur.
+            for _ in range(2):
+                if run.failed() <= set(expected) and not (run.failed() == set(expected) and text in run.cases[expected[0]][2]):
+                    print(f"once more, because it was not found beside others: {name}", file=sys.stderr)
+                    run.add(broken(name))
+            with self.subTest(plugin=name):
+                self.assertEqual(run.failed(), set(expected), run.out + run.err)
+                self.assertEqual(run.code, 1, run.out)
+                for rule in rules.split():
+                    self.assertIn(rule, {cited for case in expected for cited in run.cases[case][1]})
+                    self.assertIn(f"rule {rule}: ", run.out)
+                self.assertIn(text, run.cases[expected[0]][2])
+                self.assertGreater(len(run.cases), len(expected), "no case could pass")
 
     def test_every_plugin_of_the_folder_has_an_entry_here(self):
         files = {file.stem.removeprefix("libdtrun_") for file in GIVEN.broken.glob("libdtrun_*.so")}
