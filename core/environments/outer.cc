@@ -91,6 +91,15 @@ std::vector<std::string> OuterNotes(const Variables& environment) {
 }
 
 std::string OneOfSeveral(const Variables& environment) {
+  const bool of_dtrun = environment.contains("DTRUN_RANK");
+  const auto rank = environment.find("RANK"), ranks = environment.find("WORLD_SIZE");
+  if ((of_dtrun || environment.contains("TORCHELASTIC_RUN_ID")) && rank != environment.end() &&
+      ranks != environment.end() && std::atoi(ranks->second.c_str()) >= 2) {
+    return fmt::format(
+        "this is rank {} of {} of an outer {}, and each rank that runs this command starts a job of its own; "
+        "for one job start a single dtrun",
+        rank->second, ranks->second, of_dtrun ? "dtrun" : "torchrun");
+  }
   struct Outer {
     const char* variable;
     const char* who;
@@ -108,15 +117,7 @@ std::string OneOfSeveral(const Variables& environment) {
         "on each ({}) with cluster.from = \"{}\", on one host a single dtrun",
         outer.who, found->second, outer.once, outer.from);
   }
-  const bool of_dtrun = environment.contains("DTRUN_RANK");
-  if (!of_dtrun && !environment.contains("TORCHELASTIC_RUN_ID")) return {};
-  const auto rank = environment.find("RANK"), ranks = environment.find("WORLD_SIZE");
-  if (rank == environment.end() || ranks == environment.end() || std::atoi(ranks->second.c_str()) < 2)
-    return {};
-  return fmt::format(
-      "this is rank {} of {} of an outer {}, and each rank that runs this command starts a job of its own; "
-      "for one job start a single dtrun",
-      rank->second, ranks->second, of_dtrun ? "dtrun" : "torchrun");
+  return {};
 }
 
 std::string UnusedAllocation(const Variables& environment) {
