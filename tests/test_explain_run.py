@@ -38,6 +38,8 @@ class Latest(JobTest):
             self.assertIn(f"job '{job}'", out.splitlines()[0])
             run = (self.folder / "runs" / job / "latest").resolve().relative_to(self.folder.resolve())
             (self.assertNotIn if folder.endswith("latest") else self.assertIn)(f"  run        {run}, the newest\n", out)
+        self.assertEqual(self.dtrun("-n", "1", "-H", "no-such-host.invalid", "--set", "job.name=none", "true").code, 2)
+        self.assertRegex(self.dtrun("explain", "latest").out, "job 'none'.* not started")
 
     def test_a_folder_that_cannot_be_written_keeps_no_runs(self):
         if reason := why_not():

@@ -113,10 +113,12 @@ Result<ClusterKey> FindClusterKey(const spec::JobSpec& spec, const KeyRule& rule
   if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
   const std::string& sharing = spec.hosts_from.sharing;
-  return Error::Of(DTRUN_INVALID_ARGUMENT,
-                   "cluster.connect = \"manual\" needs a key that all hosts share; write the output of "
-                   "`openssl rand -hex 32` into cluster.key_file, {} or ~/.dtrun/key{}{}",
-                   kClusterKey, sharing.empty() ? "" : "; on this platform ", sharing);
+  return Error::Of(
+      DTRUN_INVALID_ARGUMENT,
+      "cluster.connect = \"manual\" needs a key that all hosts share; make it once and copy it: "
+      "(umask 077; mkdir -p ~/.dtrun; openssl rand -hex 32 > ~/.dtrun/key); or put it into {} or "
+      "cluster.key_file{}{}",
+      kClusterKey, sharing.empty() ? "" : "; on this platform ", sharing);
 }
 
 }  // namespace dtrun::launch

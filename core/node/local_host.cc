@@ -159,12 +159,15 @@ class LocalHost final : public protocol::Host {
     Post(std::move(started));
   }
 
-  void RefuseStart(const Error& error) {
+  void RefuseStart(Error error) {
+    if (const std::size_t had = running_.size(); had > 0)
+      error.text += fmt::format("; {} rank{} that had started {} killed", had, had == 1 ? "" : "s",
+                                had == 1 ? "was" : "were");
     mpi_.End();
     containment_.End();
     running_.clear();
     phase_ = Phase::kOver;
-    Post(protocol::Refused{error});
+    Post(protocol::Refused{std::move(error)});
   }
 
   void Add(const plan::Process& planned, process::Child child) {

@@ -126,12 +126,15 @@ int ExplainWords(const ExplainArguments& arguments) {
   }
   std::error_code none;
   if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments, Chosen::kByDtrun);
-  if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
-  if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  if (arguments.words.size() == 1 && RunNamed(text)) {
+  // A program that is started as ./train has the job's name, and a folder of its data may.
+  const bool named =
+      arguments.words.size() == 1 && text.find('/') == text.npos && !IsRun(text) && RunNamed(text);
+  if (named) {
     const auto run = FindRun(text);
     return run ? ExplainRun(*run, arguments, Chosen::kByDtrun) : Refuse(run.error().text);
   }
+  if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
+  if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
   text = WithExitCode(text);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (!findings.empty()) return Tell(findings, "", arguments.json);

@@ -14,6 +14,7 @@
 #include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/job/run_dir.h"
+#include "core/verdict/event_log.h"
 
 namespace dtrun::cli {
 
@@ -44,11 +45,13 @@ void ForEachIn(const fs::path& folder, Visit&& visit) {
   }
 }
 
-// Adds `folder` with its start time, if it is a run.
+// Adds `folder` with its start time, if it is a run. One that did not start has no plan.
 void AddRun(const fs::path& folder, std::vector<FoundRun>* runs) {
-  std::error_code missing;
-  const fs::file_time_type time = fs::last_write_time(folder / "plan.json", missing);
-  if (!missing) runs->push_back({folder, time});
+  for (const char* const record : {"plan.json", "verdict.json", verdict::kEventsFile}) {
+    std::error_code missing;
+    const fs::file_time_type time = fs::last_write_time(folder / record, missing);
+    if (!missing) return runs->push_back({folder, time});
+  }
 }
 
 // Adds the runs in subfolders of `parent`.

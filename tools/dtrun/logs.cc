@@ -215,13 +215,25 @@ class LogReader {
   bool met_ = false;
 };
 
-int ExitCodeOf(const fs::path& run) {
+Json VerdictIn(const fs::path& run) {
   constexpr std::size_t kMost = std::size_t{64} << 20;
-  const Json verdict = ParseJson(ReadForeignFile(run / "verdict.json", kMost));
+  return ParseJson(ReadForeignFile(run / "verdict.json", kMost));
+}
+
+int ExitCodeOf(const fs::path& run) {
+  const Json verdict = VerdictIn(run);
   const auto code = verdict.is_object() ? verdict.find("exit_code") : verdict.end();
   if (verdict.is_object() && code != verdict.end() && code->is_number_integer()) return code->get<int>();
   PrintMessage("dtrun: the job's exit code is not known: it left no verdict in '{}'\n", run.string());
   return 1;
+}
+
+// Empty: it started, or may yet.
+std::string WhyNotStarted(const fs::path& run) {
+  const Json verdict = VerdictIn(run);
+  if (!verdict.is_object() || verdict.value("result", Json()) != "not started") return {};
+  const Json why = verdict.value("error", Json());
+  return why.is_string() ? why.get<std::string>() : "verdict.json does not tell why";
 }
 
 int Logs(const LogsArguments& arguments) {
@@ -250,6 +262,11 @@ int Logs(const LogsArguments& arguments) {
     reader.Open();
     reader.Print(std::nullopt, !live);
     if (!FlushOutput()) break;
+  }
+  const std::string why = reader.met() || live ? "" : WhyNotStarted(folder);
+  if (!why.empty()) {
+    PrintMessage("dtrun: the job did not start: {}\n", output::Tamed(why));
+    return 1;
   }
   if (!reader.found() && reader.last() >= 0) {
     PrintMessage("dtrun: '{}' has no output of rank {}; the last rank there is {}\n", folder.string(),

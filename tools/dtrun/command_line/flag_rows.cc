@@ -20,8 +20,7 @@ constexpr std::string_view kFreePort = "without it rank 0 gets a free port";
 constexpr std::string_view kRestarts =
     "jobs that grow and shrink count hosts: --set cluster.min_hosts=N, with "
     "restart.max";
-constexpr std::string_view kPlanAdvice =
-    "it shows hosts, ranks and processors, and starts nothing";
+constexpr std::string_view kPlanAdvice = "it shows hosts, ranks and processors, and starts nothing";
 constexpr std::string_view kRankFiles =
     "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)";
 constexpr std::string_view kOneProgram =
@@ -53,7 +52,7 @@ constexpr ForeignFlag kFlags[] = {
      "it counts the ranks of each host, -n {} those of all hosts together"},
 
     // torchrun.
-    {"--node-rank=", "torchrun", "", kRefused,
+    {"--node-rank=", "torchrun", "", kEachHost,
      "where every host runs the command itself, dtrun's flag is --host-index {} (cluster.connect = \"manual\"); or "
      "'dtrun torchrun' takes torchrun's whole command line"},
     {"--standalone", "torchrun", "", kNothing, "without --hosts a job is on this machine alone"},
@@ -262,7 +261,7 @@ constexpr ForeignFlag kFlags[] = {
 
     // accelerate launch.
     {"--multi-gpu", "accelerate", "-n gpu", kRefused, "it is a rank for each GPU of a host"},
-    {"--machine-rank=", "accelerate", "", kRefused,
+    {"--machine-rank=", "accelerate", "", kEachHost,
      "dtrun's flag is --host-index {}, with cluster.connect = \"manual\""},
     {"--mixed-precision=", "accelerate", "--set job.env.ACCELERATE_MIXED_PRECISION={}"},
     {"--num-cpu-threads-per-process=", "accelerate", "--set job.env.OMP_NUM_THREADS={}"},

@@ -54,9 +54,7 @@ const ForeignFlag* FindByName(std::string_view name) {
   return Find(name, [](const ForeignFlag&, bool) { return true; });
 }
 
-bool IsRefused(const ForeignFlag& flag) {
-  return flag.reading == kRefused || flag.reading == kUnread || flag.reading == kMpirun;
-}
+bool IsRefused(const ForeignFlag& flag) { return flag.reading >= kRefused; }
 
 // The words of a command, up to ':', as a list of TOML.
 std::string ListOf(std::string_view value) {
@@ -312,6 +310,7 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     case kModule:
     case kWords: break;
     case kRefused:
+    case kEachHost:
     case kUnread:
     case kMpirun: {
       if (flag.reading == kMpirun && IsHarmless(flag, value))

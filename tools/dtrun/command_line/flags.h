@@ -24,6 +24,7 @@ enum class Reading {
   kExports,   // a list of ALL, NAME and NAME=VALUE: each NAME=VALUE as `words`; refused without ALL
   kModule,    // a Python module: the interpreter must be given
   kRefused,   // `words` are near to it, if there are any; `advice`: what else to do
+  kEachHost,  // also refused: of a command that each host runs, so that no single command can be offered
   kUnread,    // also refused: dtrun has nothing like it
   kMpirun,    // also refused, unless it is harmless or ppr:N:node; allowed if mpirun starts the ranks
 };

@@ -83,7 +83,7 @@ std::string Splitter::Refusals(const std::string& text) const {
 }
 
 std::string Splitter::ToType() const {
-  if (out_.command.empty() && config_.empty()) return {};
+  if (each_host_ || (out_.command.empty() && config_.empty())) return {};
   Words all = WithNear(Typed());
   if (dashes_) all.emplace_back("--");
   std::ranges::copy(out_.command, std::back_inserter(all));

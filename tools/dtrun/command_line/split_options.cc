@@ -205,6 +205,7 @@ void Splitter::Refuse(const ForeignFlag& flag, const std::string& name, const Wo
   refused_.push_back(fmt::format("{}; {}{}", FlagOf(flag, name), near.text,
                                  programs ? "; an option of the program goes after it" : ""));
   if (!near.words.empty()) near_.push_back(std::move(near.words));
+  each_host_ = each_host_ || flag.reading == Reading::kEachHost;
   if (flag.reading != Reading::kMpirun) return;
   for_mpirun_.push_back(name);
   for_mpirun_.insert(for_mpirun_.end(), values.begin(), values.end());

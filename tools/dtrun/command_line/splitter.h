@@ -119,7 +119,7 @@ class Splitter {
   Words WithNear(Words own) const;
   // The refused flags, and then `text`.
   std::string Refusals(const std::string& text) const;
-  // The command line without the refused flags; empty: it would run nothing.
+  // The command line without the refused flags; empty: it would run nothing, or another job on each host.
   std::string ToType() const;
 
   // An error for a word that is no program, or an unlikely one, and looks like a verb.
@@ -144,6 +144,7 @@ class Splitter {
   Words kept_;                                      // dtrun's own words as typed, without refused flags
   bool dashes_ = false;                             // "--" precedes the program
   Words refused_;                                   // a line for each refused flag
+  bool each_host_ = false;                          // one of them is of a command that each host runs
   std::vector<Words> near_;
   Words for_mpirun_;  // refused flags that mpirun would take
   SplitWords out_;
