@@ -40,6 +40,12 @@ class Latest(JobTest):
             (self.assertNotIn if folder.endswith("latest") else self.assertIn)(f"  run        {run}, the newest\n", out)
         self.assertEqual(self.dtrun("-n", "1", "-H", "no-such-host.invalid", "--set", "job.name=none", "true").code, 2)
         self.assertRegex(self.dtrun("explain", "latest").out, "job 'none'.* not started")
+        logs = self.dtrun("logs")
+        self.assertEqual(logs.code, 1)
+        self.assertIn("no-such-host.invalid", logs.err)
+        (self.folder / "none").touch()  # a file of the job's name
+        self.assertIn("job 'none'", self.dtrun("explain", "none").out)
+        self.assertNotIn("job 'none'", self.dtrun("explain", "./none").out)
 
     def test_a_folder_that_cannot_be_written_keeps_no_runs(self):
         if reason := why_not():

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -49,7 +50,10 @@ std::vector<protocol::RankLooks> Watch(
   while (std::chrono::steady_clock::now() < until) {
     loop.run_one_for(milliseconds(100));
     const auto seen = watch.Seen();
-    if (!seen.empty() && (seen[0].letters.size() >= looks || seen[0].every > 1)) break;
+    if (seen.empty()) continue;
+    const auto missed =
+        std::ranges::count(seen[0].letters, protocol::RankLooks::kMissed);  // on a busy machine
+    if (seen[0].letters.size() - static_cast<std::size_t>(missed) >= looks || seen[0].every > 1) break;
   }
   return watch.Seen();
 }
