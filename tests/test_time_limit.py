@@ -34,6 +34,7 @@ class TimeLimit(JobTest):
     def test_it_holds_while_hosts_join(self):
         shell = 'cluster.remote_shell=["sh", "-c", "exec sleep 1000"]'
         result = self.ranks(2, "true", sets=["job.name=job", "job.time_limit=1s", shell], flags=("--hosts", "localhost,elsewhere"))
+        self.assertRegex(result.err, "[01] of 2 .*missing: elsewhere")
         self.assertEqual(result.code, 124, str(result))
         self.assertIn(SAYS.format("1s"), result.err)
 

@@ -86,7 +86,10 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   for (Timer* const timer : {&together_, &deadline_, &progress_, &last_call_}) timer->Cancel();
   signals_.Handle({});
   if (failure_) return *failure_;
-  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
+  if (interrupted_ != 0) {
+    if (!Enough()) services_.say("dtrun: " + StatusLine());
+    return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
+  }
   cluster_.names_come_late = true;  // all did resolve: one that no longer does may soon be back
 
   DealNumbers();
