@@ -63,7 +63,7 @@ class BadCommand(JobTest):
     def test_a_rank_that_cannot_be_started_after_another(self):
         for rank, shell in enumerate(("/bin/sh", "/no/such/shell")):
             self.write(f"#!{shell}\nsleep 100\n", f"rank{rank}").chmod(0o755)
-        self.golden_error(self.ranks(2, f"{self.folder}/rank${{RANK}}"), "/no/such/shell", "killed")
+        self.golden_error(self.ranks(2, f"{self.folder}/rank${{RANK}}"), "/no/such/shell", "started by then: 1")
 
     def test_working_directory_missing(self):
         self.assert_user_error(self.ranks(1, "true", sets=["job.cwd=/no/such/folder"]), "/no/such/folder")

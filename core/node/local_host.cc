@@ -160,9 +160,9 @@ class LocalHost final : public protocol::Host {
   }
 
   void RefuseStart(Error error) {
-    if (const std::size_t had = running_.size(); had > 0)
-      error.text += fmt::format("; {} rank{} that had started {} killed", had, had == 1 ? "" : "s",
-                                had == 1 ? "was" : "were");
+    int started = 0;
+    for (const RunningRank& one : running_) started += one.count;
+    if (started > 0) error.text += fmt::format("; ranks that had started by then: {}", started);
     mpi_.End();
     containment_.End();
     running_.clear();

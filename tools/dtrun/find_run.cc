@@ -45,7 +45,8 @@ void ForEachIn(const fs::path& folder, Visit&& visit) {
   }
 }
 
-// Adds `folder` with its start time, if it is a run. One that did not start has no plan.
+// Adds `folder` with its start time, if it is a run. One that did not start has no plan: then the time is
+// that of its verdict or, while it waits for its hosts, of its last event.
 void AddRun(const fs::path& folder, std::vector<FoundRun>* runs) {
   for (const char* const record : {"plan.json", "verdict.json", verdict::kEventsFile}) {
     std::error_code missing;
@@ -178,7 +179,9 @@ std::vector<fs::path> RunsBelow(const fs::path& folder) {
   std::vector<FoundRun> found;
   ForEachIn(folder, [&](const fs::path& job) { AddRunsOf(job, &found); });
   std::vector<fs::path> runs;
-  for (FoundRun& run : found) runs.push_back(std::move(run.folder));
+  for (FoundRun& run : found) {
+    if (IsRun(run.folder)) runs.push_back(std::move(run.folder));  // not one that waits for its hosts
+  }
   return runs;
 }
 

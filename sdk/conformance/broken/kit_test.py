@@ -25,9 +25,9 @@ from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, NARROW, SUM
 # they change.
 WHOLE = "^(?!Sizes|Sequences|.*World[124])"
 # Those that need a process for each rank are for a variant: the ranks of the sound one are threads of one process.
-PROCESSES = "Failures|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|Messages.ReachARankThatWasStopped"
-THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
-                             "Messages.ReachARankThatWasStopped)")
+PROCESSES = ("Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
+             "Messages.ReachARankThatWasStopped")
+THREADS = WHOLE.replace(")", f"|{PROCESSES})")
 # Large buffers are tried by the suite of shm.
 UNTIL_LARGE = "^(?!Sizes|.*OfMoreThanTwoGibibytes)"
 LOSSY = "Load.Exports|Capabilities|Collectives.(.*Are|Sixteen|GiveAll|.*InWorld3)"
@@ -40,7 +40,7 @@ def part_of(name):
     if "sound_lossy" in name and not GIVEN.wide:
         return LOSSY
     if "sound_processes" in name and not GIVEN.wide:
-        return f"^({PART}|{PROCESSES})"
+        return f"^({PART}|Failures|{PROCESSES})"
     return WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
 
 

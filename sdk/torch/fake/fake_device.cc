@@ -121,6 +121,7 @@ const bool registered = [] {
 // ---- memory
 
 struct Allocator final : c10::Allocator {
+  // No `override`, of which clang wants all or none.
   c10::DataPtr allocate(std::size_t bytes) const { return Made(bytes); }  // torch 1.13's
   c10::DataPtr allocate(std::size_t bytes) { return Made(bytes); }        // torch 2.3's
   void copy_data(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
