@@ -181,7 +181,7 @@ class Pack(JobTest):
         tool = self.folder / "bin/compute-sanitizer"
         tool.parent.mkdir()
         for errors, result in ((0, "ok"), (2, "failed")):
-            tool.write_text(f'#!/bin/sh\nshift 4\n"$@"\necho "========= Invalid read of size 4"\necho "========= ERROR SUMMARY: {errors} errors"\n')
+            tool.write_text(f'#!/bin/sh\nshift 4\n"$@"\nprintf "========= Invalid read of size 4\\n========= ERROR SUMMARY: {errors} errors\\n"\n')
             tool.chmod(0o755)
             done, steps = self.run_here("--libraries", FAKES, "--only", "^initcheck-staging$", PATH=f"{tool.parent}:/usr/bin:/bin", **self.FAKED)
             self.assert_results(steps, result, "initcheck-staging")
