@@ -46,6 +46,17 @@ class Contract(JobTest):
                 self.assertIn(ours, result.err)
                 self.assertIn(f"rank 2 calls {theirs}", result.err)
 
+    def test_ranks_that_leave_after_the_call_do_not_hide_it(self):
+        for name, sets in {**LAYERS, **BACKENDS}.items():
+            if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists():
+                continue
+            for what in ("root", "roots"):
+                with self.subTest(layer=name, what=what):
+                    result = self.ranks(2, RANK, "differ", what, "leave", sets=[*sets, "backend.timeout=60s"])
+                    self.assertNotEqual(result.code, 0, str(result))
+                    self.assertRegex(result.err, r"job '\w+' .* match: rank 0 calls broadcast .* root 0\), rank 1 calls")
+                    self.assertEqual(self.last_verdict()["exit_class"], "user-error")
+
     def test_a_rank_that_skips_a_call_is_named_with_where_it_is(self):
         for layer, sets in LAYERS.items():
             with self.subTest(layer=layer):

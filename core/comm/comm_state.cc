@@ -65,6 +65,13 @@ void CommState::StartRecording() {
 
 void CommState::StopRecording() {
   if (making.recorder == nullptr) return;
+  // No call is left that could fail.
+  if (ring_ != nullptr && !failed() && making.unheard) {
+    if (const auto differs = making.recorder->AnyDifference(*ring_, making.name)) {
+      making.unheard(
+          fmt::format("rank {} ends: its calls have succeeded, but {}", making.rank, differs->text));
+    }
+  }
   making.recorder->Unwatch(this, failed() && failure_.code == DTRUN_MISMATCH);
   making.recorder->Release(std::exchange(ring_, nullptr));
 }

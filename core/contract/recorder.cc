@@ -51,7 +51,9 @@ Recorder::~Recorder() {
 
 Ring* Recorder::Claim(const std::string& name, int rank, int size) {
   const std::lock_guard lock(mutex_);
-  return OpenRing(mapping_.recorder_memory(), rank_, NameDigest(name), name, rank, size);
+  const std::uint64_t communicator = NameDigest(name);
+  return OpenRing(mapping_.recorder_memory(), rank_, communicator, name, rank, size,
+                  IdentityOf(communicator, ++claimed_[communicator]));
 }
 
 void Recorder::Release(Ring* ring) {
@@ -108,9 +110,13 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
                                           std::uint64_t number) const {
   const std::optional<Remembered> mine = Read(ring, number);
   if (!mine) return std::nullopt;
-  for (const Ring* const theirs : OthersOf(ring)) {
+  for (const Ring* const theirs : OthersOf(ring, true)) {
     const std::optional<Remembered> other = Read(*theirs, number);
     if (!other || Alike(other->call, mine->call)) continue;
+    // Its rank may have turned it into another communicator's meanwhile.
+    if (theirs->identity.load() != ring.identity.load() &&
+        theirs->communicator.load() != ring.communicator.load())
+      continue;
     std::pair first(ring.rank, CallText(mine->call, DeviceOf(ring)));
     std::pair second(theirs->rank, CallText(other->call, DeviceOf(*theirs)));
     if (second.first < first.first) std::swap(first, second);
@@ -126,14 +132,30 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
   return std::nullopt;
 }
 
-std::vector<const Ring*> Recorder::OthersOf(const Ring& ring) const {
+std::optional<Error> Recorder::AnyDifference(const Ring& ring, const std::string& name) const {
+  for (const Ring* const theirs : OthersOf(ring, true)) {
+    const std::uint64_t last = std::min(ring.started.load(), theirs->started.load());
+    if (last == 0) continue;
+    const std::optional<Remembered> mine = Read(ring, last), other = Read(*theirs, last);
+    if (!mine || !other || mine->chain == other->chain) continue;
+    for (std::uint64_t number = last > kEntries ? last - kEntries + 1 : 1; number <= last; ++number) {
+      if (std::optional<Error> differs = Difference(ring, name, number)) return differs;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<const Ring*> Recorder::OthersOf(const Ring& ring, bool left) const {
   std::vector<const Ring*> others;
   const RecorderMemory& memory = mapping_.recorder_memory();
-  const std::uint64_t communicator = ring.communicator.load();
+  const std::uint64_t communicator = ring.communicator.load(), identity = ring.identity.load();
+  const auto is_other = [&](const Ring& other) {
+    const std::uint64_t now = other.communicator.load(std::memory_order_acquire);
+    return now == communicator || (left && now == 0 && identity != 0 && other.identity.load() == identity);
+  };
   for (int rank = 0; rank < memory.ranks; ++rank) {
     for (const Ring& other : memory.RingsOf(rank)) {
-      if (&other != &ring && other.communicator.load(std::memory_order_acquire) == communicator &&
-          !other.moving.load(std::memory_order_acquire))
+      if (&other != &ring && is_other(other) && !other.moving.load(std::memory_order_acquire))
         others.push_back(&other);
     }
   }

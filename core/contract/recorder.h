@@ -53,8 +53,10 @@ class Recorder {
   };
   Places Whereabouts(const Ring& ring, std::uint64_t number) const;
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
-  // the checker, which runs later; empty if no difference is known.
+  // the checker, which runs later and does not see ranks that have left; empty if no difference is known.
   std::optional<Error> Difference(const Ring& ring, const std::string& name, std::uint64_t number) const;
+  // The same of the first call that is remembered and differs.
+  std::optional<Error> AnyDifference(const Ring& ring, const std::string& name) const;
   // Like Difference, for the messages between any two of its ranks.
   std::optional<Error> MessageDifference(const Ring& ring, const std::string& name) const;
 
@@ -65,8 +67,9 @@ class Recorder {
   };
 
   Recorder(RecorderMapping mapping, int rank);
-  // Of the other ranks of its communicator, without those that are out of date.
-  std::vector<const Ring*> OthersOf(const Ring& ring) const;
+  // Of the other ranks of its communicator, without those that are out of date. `left`: also of ranks that
+  // have ended it, as long as their rings are free.
+  std::vector<const Ring*> OthersOf(const Ring& ring, bool left = false) const;
   // The rings of a communicator, by rank, without invalid ones.
   std::map<int, const Ring*> RingsOf(std::uint64_t communicator) const;
   void Listen();
@@ -74,9 +77,10 @@ class Recorder {
 
   RecorderMapping mapping_;
   const int rank_;
-  std::mutex mutex_;  // guards watched_, known_, claims, and is held during callbacks
+  std::mutex mutex_;  // guards watched_, known_, claims, claimed_, and is held during callbacks
   std::map<const void*, Watched> watched_;
-  std::set<std::uint64_t> known_;  // communicators that no alarm is for any more
+  std::set<std::uint64_t> known_;                   // communicators that no alarm is for any more
+  std::map<std::uint64_t, std::uint64_t> claimed_;  // how many communicators of a name there were
   std::atomic<bool> stop_{false};
   std::thread listener_;
 };

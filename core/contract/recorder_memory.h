@@ -20,7 +20,7 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 9;
+inline constexpr std::uint32_t kRecorderVersion = 10;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
@@ -64,6 +64,7 @@ struct alignas(64) Ring {
   std::atomic<std::uint64_t> started{0};       // number of the last call
   std::atomic<std::uint64_t> ended{0};         // of the last that is known to have ended
   std::atomic<bool> moving{false};             // of a rank elsewhere: it calls on, both are out of date
+  std::atomic<std::uint64_t> identity{0};      // ring.h, IdentityOf; stays while the ring is free
   std::int32_t rank = -1;                      // in the communicator
   std::int32_t size = 0;
   char name[kRingNameBytes] = {};

@@ -153,6 +153,27 @@ TEST_F(RecorderTest, TellsARankAtOnceHowItsCallDiffers) {
   EXPECT_EQ(said(2, 2), "");
 }
 
+TEST_F(RecorderTest, TellsHowACallDiffersFromThatOfARankThatHasLeft) {
+  const auto differs = [&](const Ring* ring) {
+    return recorders_[0]->AnyDifference(*ring, "world").has_value() &&
+           recorders_[0]->Difference(*ring, "world", 2).has_value();
+  };
+  for (const int rank : {0, 2}) Call(rank, 1, Summed(8));
+  for (const int rank : {0, 2}) Call(rank, 2, Summed(rank == 2 ? 9 : 8));
+  EXPECT_TRUE(differs(rings_[0]));
+  recorders_[2]->Release(rings_[2]);
+  EXPECT_TRUE(differs(rings_[0]));
+  // Another communicator of the name, which rank 2 has not opened yet.
+  recorders_[0]->Release(rings_[0]);
+  Ring* const next = recorders_[0]->Claim("world", 0, 3);
+  for (const std::uint64_t number : {1, 2}) Begin(*next, number, Summed(8));
+  EXPECT_FALSE(differs(next));
+  EXPECT_FALSE(recorders_[0]->AnyDifference(*next, "world"));
+  // The ring of rank 2 becomes that of another one.
+  recorders_[2]->Claim("other", 2, 3);
+  EXPECT_FALSE(recorders_[0]->AnyDifference(*next, "world"));
+}
+
 TEST_F(RecorderTest, TellsKindsOfMemoryApart) {
   for (const int rank : {0, 1}) {
     sdk::Signature call = Summed(8);

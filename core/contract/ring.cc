@@ -141,9 +141,10 @@ std::uint64_t LastCheckpoint(const Ring& ring) {
 }
 
 Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint64_t communicator,
-               std::string_view name, int rank, int size) {
+               std::string_view name, int rank, int size, std::uint64_t identity) {
   for (Ring& ring : recorder_memory.RingsOf(world_rank)) {
     if (ring.communicator.load(std::memory_order_relaxed) != 0) continue;
+    ring.identity = identity;
     ring.started = 0;
     ring.ended = 0;
     ring.moving = false;

@@ -26,10 +26,14 @@ std::string CallText(const sdk::Signature& call, const std::string& device);
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call);
 // Digest of a communicator's name; never 0.
 std::uint64_t NameDigest(std::string_view name);
+// Tells apart the communicators of one name that a rank has had: the `nth` one. All members count alike.
+constexpr std::uint64_t IdentityOf(std::uint64_t communicator, std::uint64_t nth) {
+  return communicator + 2 * nth;
+}
 // Turns a free ring of a world rank into a communicator's; null if there is none. `rank` and `size` are those
-// in the communicator.
+// in the communicator. `identity` 0: not known.
 Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint64_t communicator,
-               std::string_view name, int rank, int size);
+               std::string_view name, int rank, int size, std::uint64_t identity = 0);
 
 // Names the devices that its calls use, for messages; truncates long names.
 void NameDevice(Ring& ring, std::string_view name);

@@ -4,9 +4,10 @@
 //   rank loop                 allreduce until the job is ended; prints "looping" once
 //   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
 //                             HOW: a signal number, or exit=CODE
-//   rank differ WHAT [slowly] the last rank makes its tenth call differ: reduce, kind, count,
-//                             dtype, root, order, memory or connect; then all go on, with 100
-//                             calls a second or as fast as they can, until an error ends them
+//   rank differ WHAT [HOW]    the last rank makes its tenth call differ: reduce, kind, count,
+//                             dtype, root, order, memory or connect, or every rank (roots); then all go on
+//                             until an error ends them, as fast as they can or with 100 calls a second
+//                             (HOW: slowly), or all leave at once (HOW: leave)
 //                             memory: of the fake accelerator, the first call on it;
 //                             memory-connected: after all ranks have connected theirs;
 //                             connect: it connects the fake accelerator
@@ -60,6 +61,7 @@ void TenthCall(const dtrun::Communicator& world, const std::string& what, bool o
   std::vector<double> data(1 << 14, 1);
   auto* const floats = reinterpret_cast<float*>(data.data());
   if (what == "root") return world.broadcast(floats, 8, odd ? 1 : 0);
+  if (what == "roots") return world.broadcast(floats, 8, world.rank());
   if (what == "order") {
     if (odd) world.barrier();
     world.allreduce(floats, 8);
@@ -93,8 +95,8 @@ void TenthCallOnMemory(const dtrun::Communicator& world, const std::string& what
   world.on(dtrun::stream_of(DTRUN_DEVICE_OTHER, device, nullptr)).allreduce(host.data(), host.size());
 }
 
-// Ends by an exception.
-void Differ(const dtrun::Communicator& world, const std::string& what, bool slowly) {
+// Ends by an exception, or with `how` "leave" perhaps not at all.
+void Differ(const dtrun::Communicator& world, const std::string& what, const std::string& how) {
   std::vector<float> data(8, 1);
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
   const bool odd = world.rank() == world.size() - 1;
@@ -103,9 +105,9 @@ void Differ(const dtrun::Communicator& world, const std::string& what, bool slow
   } else {
     TenthCall(world, what, odd);
   }
-  for (;;) {
+  while (how != "leave") {
     world.allreduce(data.data(), data.size());
-    if (slowly) usleep(10'000);
+    if (how == "slowly") usleep(10'000);
   }
 }
 
@@ -153,7 +155,7 @@ int Main(int argc, char** argv) {
   {
     dtrun::Session session;
     const dtrun::Communicator world = session.world();
-    if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3);
+    if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3 ? argv[3] : "");
     if (mode == "skip") Skip(world);
     if (mode == "mixed" && argc >= 3) Mixed(world, std::string(argv[2]) == "device");
     if (mode == "crash") {
