@@ -292,9 +292,9 @@ void StagingCommunicator::EndAll() {
 
 void StagingCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock)
-    sink.Line(fmt::format("operations ended: {}, waiting to be staged: {}, in pieces of {} KiB", ended_,
-                          queue_.size(), piece_bytes_ >> 10));
+  sink.Line(!lock ? "operations are being started or ended at this moment"
+                  : fmt::format("operations ended: {}, waiting to be staged: {}, in pieces of {} KiB", ended_,
+                                queue_.size(), piece_bytes_ >> 10));
   if (failure_) sink.Line(std::string("failed: ") + failure_->what());
 }
 
