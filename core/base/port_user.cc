@@ -90,10 +90,7 @@ Error PortInUse(int port) {
   const std::string who = holder            ? holder->Text()
                           : sockets.empty() ? "a socket that does not listen yet, such as another dtrun job"
                                             : kNotVisible;
-  return Error::Of(DTRUN_BUSY,
-                   "port {} is in use by {}; end it, choose another port, or let dtrun choose "
-                   "by leaving the port unset",
-                   port, who);
+  return Error::Of(DTRUN_BUSY, "port {} is in use by {}; end it or choose another port", port, who);
 }
 
 std::string ProgramListeningOn(int port) {

@@ -67,7 +67,10 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
     for (const plan::Process& process : plan_.processes) {
       if (process.host != static_cast<int>(i)) continue;
       prepare.processes.push_back(process);
-      if (process.rank == 0) prepare.master_port = plan_.master_port;
+      if (process.rank == 0) {
+        prepare.master_port = plan_.master_port;
+        prepare.master_port_place = plan_.master_port_place;
+      }
       for (const int rank : tasks) {
         if (rank >= process.rank && rank < process.rank + process.rank_count)
           prepare.task_ranks.push_back(rank);

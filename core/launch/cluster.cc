@@ -32,17 +32,24 @@ namespace {
 struct Root {
   std::vector<std::string> names;
   int port = 0;
+  std::string port_place = {};  // prefix of errors about the port
 };
 
 // "node0", "node0:29400", "[fe80::1]:29400", "fe80::1".
 Result<Root> RootOf(const spec::JobSpec& spec) {
   Root root;
-  if (spec.cluster.root_port.has()) root.port = static_cast<int>(*spec.cluster.root_port);
+  if (spec.cluster.root_port.has()) {
+    root.port = static_cast<int>(*spec.cluster.root_port);
+    root.port_place = plan::PlacePrefix(spec.cluster.root_port);
+  }
   if (!spec.cluster.root.has()) return root;
   const Result<Endpoint> endpoint = ParseEndpoint(*spec.cluster.root);
   if (!endpoint) return plan::At(spec.cluster.root, endpoint.error().text);
   root.names = {endpoint->host};
-  if (endpoint->port) root.port = *endpoint->port;
+  if (endpoint->port) {
+    root.port = *endpoint->port;
+    root.port_place = plan::PlacePrefix(spec.cluster.root);
+  }
   return root;
 }
 
@@ -165,6 +172,7 @@ Result<std::optional<membership::Cluster>> ClusterOf(const spec::JobSpec& spec, 
   cluster.last_call = *spec.cluster.last_call;
   cluster.names = root->names;
   cluster.port = root->port;
+  cluster.port_place = root->port_place;
   cluster.join_timeout = *spec.cluster.join_timeout;
   cluster.lost_after = *spec.cluster.lost_after;
   cluster.share_machines = *spec.cluster.oversubscribe;

@@ -33,6 +33,7 @@ struct Cluster {
   int port = 0;                           // the root's port; 0: any free one
   std::optional<protocol::Key> key;       // nullopt: created for this job
   std::string key_origin;                 // origin of a given key, for errors
+  std::string port_place;                 // prefix of errors about `port`
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};     // time without a sign of life
   bool share_machines = false;  // several hosts may share one machine

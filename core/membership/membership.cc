@@ -181,6 +181,7 @@ Status Membership::Listen() {
     const bool manual = cluster_.connect == Cluster::Connect::kManual;
     if (manual && ProgramListeningOn(cluster_.port) == "dtrun")
       error.text += "; if that is this job's root, give this host another number (--node-rank, --host-index)";
+    error.text.insert(0, cluster_.port_place);
     return error;
   }
   listener_ = *std::move(listener);

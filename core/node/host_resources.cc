@@ -190,7 +190,12 @@ Status HostResources::HoldPorts(asio::io_context& loop, const protocol::Prepare&
                                 const Events& events, protocol::Prepared* prepared) {
   if (prepare.master_port >= 0) {
     Result<process::HeldPort> port = process::HeldPort::Hold(prepare.master_port);
-    if (!port) return port.error();
+    if (!port) {
+      Error error = port.error();
+      if (error.code == DTRUN_BUSY) error.text += ", or leave it unset, and dtrun chooses one";
+      error.text.insert(0, prepare.master_port_place);
+      return error;
+    }
     prepared->master_port = port->number();
     if (ServesTorchStore(prepare.processes)) {
       const std::vector<std::string> loopback = LoopbackOf(prepare);

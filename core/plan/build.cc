@@ -290,6 +290,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(*spec.job.master_port);
+  if (plan.master_port != 0) plan.master_port_place = PlacePrefix(spec.job.master_port);
   const auto log_dir = options::ExpandPath(*spec.logs.dir);
   if (!log_dir) return At(spec.logs.dir, log_dir.error());
   plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();

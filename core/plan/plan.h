@@ -116,6 +116,7 @@ struct Plan {
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
   pmi::Kind pmi = pmi::Kind::kNone;           // the PMI service for MPI libraries
   int master_port = 0;                        // chosen by the user; 0: any free port
+  std::string master_port_place;              // prefix of errors about it
   std::vector<NetworkRule> network_rules;     // by host; empty: dtrun chooses no interface
   std::string network;                        // the chosen network, a line for the run header
   std::string network_others;                 // rejected interfaces, with reasons

@@ -38,6 +38,7 @@ struct Prepare {
   int world_size = 0;
   std::string job_key;
   int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 is on another host
+  std::string master_port_place;         // prefix of errors about it
   std::vector<int> task_ranks;           // ranks here that need their own port
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
   std::vector<std::string> environment;  // base for the ranks; empty: the host's own
@@ -49,6 +50,7 @@ struct Prepare {
     io("world_size", world_size, wire::Between{1, 1 << 20});
     io("job_key", job_key, wire::kMostName);
     io("master_port", master_port, wire::Between{-1, wire::kAnyPort.most});
+    io("master_port_place", master_port_place, wire::kMostName, wire::kPrintable);
     io("task_ranks", task_ranks, wire::kMostEntries, wire::Between{0, world_size - 1});
     io("processes", processes, wire::kMostProcesses);
     io("environment", environment, wire::kMostEntries);
