@@ -32,11 +32,14 @@ Json EnvironmentJson(const std::vector<std::string>& environment) {
   return sorted;
 }
 
-Status Append(int file, const std::filesystem::path& path, std::string_view text) {
+constexpr char kContinues[] = "; the job continues without it";
+
+Status Append(int file, const std::filesystem::path& path, std::string_view text,
+              const char* then = kContinues) {
   const int number = output::WriteAll(file, text);
   if (number == 0) return {};
   Error error = Error::System(fmt::format("cannot write '{}'", path.string()), number);
-  error.text += "; the job continues without it; free space, or choose another folder with logs.dir";
+  error.text += fmt::format("{}; free space, or choose another folder with logs.dir", then);
   return error;
 }
 
@@ -111,12 +114,13 @@ Status Record::AddEvent(std::string_view line, bool anew) const {
     if (::renameat(dir_.descriptor(), verdict::kEventsFile, dir_.descriptor(), verdict::kEventsBefore) != 0)
       return Error::System(fmt::format("rename '{}'", path.string()), errno);
   }
-  if (anew || !events_) {
+  const bool first = !events_;  // if it fails, so does the plan, which ends the job
+  if (anew || first) {
     Result<UniqueFd> file = MakeOwnFileAt(dir_.descriptor(), path, mode);
     if (!file) return file.error();
     events_ = *std::move(file);
   }
-  return Append(events_.get(), path, line);
+  return Append(events_.get(), path, line, first && !anew ? "" : kContinues);
 }
 
 std::filesystem::path Record::LogsOf(std::uint64_t generation) const {

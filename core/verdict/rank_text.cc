@@ -80,7 +80,7 @@ std::string Hint(const RankFacts& rank) {
            "that process starts its ranks";
   }
   if (ending.signal == 0 && ending.code == 127) {
-    return "127 is a shell's code for a command that was not found: look at its last output and PATH";
+    return "127 is a shell's code for a command or script that was not found; for a command, check PATH";
   }
   if (ending.signal == 0 && ending.code == 126) {
     return "126 is a shell's code for a command that is not executable: look at its last output";

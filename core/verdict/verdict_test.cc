@@ -315,7 +315,7 @@ TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
     return VerdictText(RunOf({Rank(0, ending, milliseconds(1))}, 0));
   };
   EXPECT_THAT(hint({127, 0, false}),
-              HasSubstr("next: 127 is a shell's code for a command that was not found"));
+              HasSubstr("next: 127 is a shell's code for a command or script that was not found"));
   EXPECT_THAT(hint({126, 0, false}), HasSubstr("not executable"));
   EXPECT_THAT(hint({139, 0, false}), HasSubstr("killed by SIGSEGV"));
   EXPECT_THAT(hint({0, SIGSEGV, false}), HasSubstr("ulimit -c unlimited"));
