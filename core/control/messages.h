@@ -73,7 +73,8 @@ struct Answer {
   std::string error = {};  // why there is no answer; empty: there is one
   std::string dtrun = {};  // version of the job's dtrun
   std::string job = {};
-  std::string state = {};  // "starting", "running", "ending", "restarting"
+  std::string state = {};    // "starting", "running", "ending", "restarting"
+  std::string joining = {};  // while hosts join: how many have, which are missing and why
   std::uint64_t generation = 0;
   std::chrono::nanoseconds age = {};    // since the job began
   std::chrono::nanoseconds quiet = {};  // since the last output; 0: no rank runs
@@ -87,12 +88,16 @@ struct Answer {
     return found == ranks.end() ? nullptr : &*found;
   }
 
+  // The state, and what the job waits for in it.
+  std::string StateText() const { return joining.empty() ? state : state + ": " + joining; }
+
   void Fields(auto& io) {
     io("version", version);
     io("error", error);
     io("dtrun", dtrun, wire::kMostName, wire::kPrintable);
     io("job", job, wire::kMostName, wire::kPrintable);
     io("state", state, wire::kMostName, wire::kPrintable);
+    io("joining", joining, wire::kMayMiss);
     io("generation", generation);
     io("age", age, wire::kNotNegative);
     io("quiet", quiet, wire::kNotNegative);

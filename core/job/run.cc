@@ -92,8 +92,7 @@ class Runner {
         fact::Opened{fact::Opened::kVersion, asked.job, outcome_.run_dir,
                      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
                      static_cast<std::uint64_t>(std::chrono::nanoseconds(began.time_since_epoch()).count())});
-    const Status ran = RunGenerations(record, *dir);
-    if (!ran) {
+    if (const Status ran = RunGenerations(record, *dir); !ran) {
       log_->Add(fact::NotStarted{ran.error().text});
       messages_.Note(record.WriteNotStarted(asked.job, ran.error()));
       return ran;
@@ -101,8 +100,8 @@ class Runner {
     const verdict::Facts& facts = log_->facts();
     if (const std::string moved = dir->Moved(); !moved.empty()) messages_.Say("dtrun: " + moved);
     messages_.Note(record.WriteVerdict(log_->story()));
-    const bool tells = !request_.quiet || verdict::ExitCode(facts) != 0 || !facts.worked_alone.empty();
-    if (tells) messages_.Say(ShownIn(verdict::VerdictText(facts), facts.logs));
+    if (!request_.quiet || verdict::ExitCode(facts) != 0 || !facts.worked_alone.empty())
+      messages_.Say(ShownIn(verdict::VerdictText(facts), facts.logs));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts.interrupt != 0 || facts.guard_died)) {
       log_->Add(fact::NotShown{missing});
@@ -128,6 +127,7 @@ class Runner {
                          membership::RemoteHost::Services{
                              environment_, [this](store::Socket client) { store_->Serve(std::move(client)); },
                              [this](const std::string& line) { messages_.Say(line); }});
+      control.WhileHostsJoin([&membership] { return membership->Joining(); });
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
     metrics_.emplace(loop_, dir.descriptor(), dir.path(), FileModeIn(dir.mode()),

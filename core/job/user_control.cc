@@ -23,6 +23,7 @@ control::Answer UserControl::Start() const {
   control::Answer answer;
   answer.job = job_;
   answer.state = "starting";
+  if (joining_) answer.joining = joining_();
   answer.age = std::chrono::steady_clock::now() - begun_;
   return answer;
 }
@@ -36,12 +37,13 @@ control::Answer UserControl::Now() {
 }
 
 void UserControl::ShowStacks(std::function<void(const std::string& text)> tell) {
-  Answer({.what = control::What::kPlaces, .recorders = true}, [tell = std::move(tell)](
-                                                                  const control::Answer& answer) {
-    const std::string stacks = control::StacksText(answer, false);
-    tell(stacks.empty() ? fmt::format("dtrun: no rank has stacks at this moment: the job is {}", answer.state)
-                        : "dtrun: where the ranks are:\n" + stacks);
-  });
+  Answer({.what = control::What::kPlaces, .recorders = true},
+         [tell = std::move(tell)](const control::Answer& answer) {
+           const std::string stacks = control::StacksText(answer, false);
+           tell(stacks.empty() ? fmt::format("dtrun: no rank has stacks at this moment: the job is {}",
+                                             answer.StateText())
+                               : "dtrun: where the ranks are:\n" + stacks);
+         });
 }
 
 void UserControl::Answer(const control::Question& question, control::Server::Reply reply) {

@@ -24,6 +24,9 @@ class UserControl {
   // Fails if the file system of the open run folder has no sockets; the job is then ended by signals alone.
   Status Open(asio::io_context& loop, int run_folder);
 
+  // `joining`: while the job waits for hosts, which are missing and why; otherwise empty.
+  void WhileHostsJoin(std::function<std::string()> joining) { joining_ = std::move(joining); }
+
   // The job at this moment, without places.
   control::Answer Now();
 
@@ -52,6 +55,7 @@ class UserControl {
   const std::string job_;
   const std::chrono::steady_clock::time_point begun_;
   process::UserSignals& signals_;
+  std::function<std::string()> joining_;
   Controller* controller_ = nullptr;
   std::unique_ptr<control::Server> server_;
 };

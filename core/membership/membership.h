@@ -54,6 +54,9 @@ class Membership {
   // Awaited hosts that have not joined, each with the reason, which may be empty.
   std::vector<std::pair<std::string, std::string>> Missing() const;
 
+  // While Gather runs: how many hosts have joined, which are missing and why. Otherwise empty.
+  std::string Joining() const { return joining_hosts_ ? StatusLine() : ""; }
+
   // Dismisses the agents, with `why` if the job never began, and waits a moment for them.
   void Dismiss(int exit_code, const std::string& why);
 

@@ -58,6 +58,7 @@ std::string StateOf(const LiveLook& live) {
 
 std::string ToText(const LiveLook& live) {
   std::string places = verdict::PlacesText(live.answer.places);
+  if (!live.answer.joining.empty()) return fmt::format("  {:<10} {}\n", "hosts", live.answer.joining);
   if (places.empty()) return {};
   std::vector<int> exited;
   for (const control::RankNow& process : live.answer.ranks) {
@@ -89,6 +90,7 @@ Json ToJson(const LiveLook& live) {
     return std::chrono::duration<double>(time).count();
   };
   return {{"state", live.answer.state},
+          {"joining", live.answer.joining.empty() ? Json(nullptr) : Json(live.answer.joining)},
           {"generation", live.answer.generation},
           {"age_seconds", seconds(live.answer.age)},
           {"quiet_seconds", seconds(live.answer.quiet)},

@@ -236,8 +236,15 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   if (files.verdict && !IsThere(folder / "plan.json")) return story;
   const bool told = files.verdict || (events && events->begun());
   if (!told && story.unread.empty() && !IsThere(folder / "plan.json")) {
-    if (job::IsLive(folder) == std::optional(true))
-      return Error::Of(DTRUN_NOT_FOUND, "the job in '{}' is being started; ask again", folder.string());
+    if (job::IsLive(folder) == std::optional(true)) {
+      auto live = LookAtLive(folder);
+      if (!live)
+        return Error::Of(DTRUN_NOT_FOUND, "the job in '{}' is being started; ask again", folder.string());
+      story.job = Printable(live->answer.job);
+      story.state = StateOf(*live);
+      story.live = *std::move(live);
+      return story;
+    }
     return Error{DTRUN_NOT_FOUND,
                  fmt::format("open '{}': no such file or directory; '{}' is not a run directory of dtrun",
                              (folder / "plan.json").string(), folder.string())};

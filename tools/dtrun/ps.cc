@@ -47,7 +47,8 @@ struct JobRow {
   std::optional<double> seconds;  // of a past run
   WallClock::time_point began;
   std::string folder;
-  std::string places;  // where the ranks of a live job are; empty: not known in time
+  std::string places;   // where the ranks of a live job are; empty: not known in time
+  std::string joining;  // while the hosts of a live job join: which are missing and why
 };
 
 // The last generation that began, if the first part of events.log tells of one.
@@ -111,6 +112,7 @@ void AskJob(const fs::path& folder, int pid, WallClock::time_point deadline, Job
     row->state = Printable(answer->state);
     row->restarts = answer->generation;
     row->places = verdict::PlacesText(answer->places);
+    row->joining = Printable(answer->joining);
   }
 }
 
@@ -154,6 +156,7 @@ Json RowJson(const JobRow& row) {
           {"duration_seconds", row.seconds ? Json(*row.seconds) : Json(nullptr)},
           {"restarts", row.restarts},
           {"folder", row.folder},
+          {"joining", row.joining.empty() ? Json(nullptr) : Json(row.joining)},
           {"places", row.places.empty() ? Json(nullptr) : Json(row.places)}};
 }
 
@@ -182,6 +185,7 @@ std::string TableText(const std::vector<JobRow>& rows) {
     if (at == 0) continue;
     fmt::format_to(append, "  {}\n", options::ShownPath(rows[at - 1].folder));
     if (!rows[at - 1].places.empty()) fmt::format_to(append, "  {}\n", rows[at - 1].places);
+    if (!rows[at - 1].joining.empty()) fmt::format_to(append, "  {}\n", rows[at - 1].joining);
   }
   return text;
 }

@@ -93,7 +93,7 @@ int Stacks(const StacksArguments& arguments) {
   if (!answer) return RefuseEnded(*run, answer.error().text);
   if (answer->ranks.empty())
     return Refuse(
-        fmt::format("job '{}' runs no ranks at this moment (it is {})", answer->job, answer->state));
+        fmt::format("job '{}' runs no ranks at this moment; it is {}", answer->job, answer->StateText()));
   for (const int rank : wanted) {
     if (answer->Find(rank) == nullptr) {
       return Refuse(fmt::format("--rank: job '{}' has no rank {}; the last one is {}", answer->job, rank,

@@ -96,6 +96,7 @@ Json Document(const control::Answer& answer, const observe::Shares& shares) {
   const auto straggler = shares.Straggler();
   return {{"job", answer.job},
           {"state", answer.state},
+          {"joining", answer.joining.empty() ? Json(nullptr) : Json(answer.joining)},
           {"looks", shares.looks()},
           {"straggler", straggler ? Json(straggler->rank) : Json(nullptr)},
           {"ranks", ranks}};
@@ -165,8 +166,9 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
     title += fmt::format(", no output for {}", verdict::FormatElapsed(answer.quiet));
   title += fmt::format("; {} looks", shares.looks());
   std::string out = Line(title, columns);
+  if (!answer.joining.empty()) out += answer.joining + "\n";  // whole: the terminal wraps it
   const auto straggler = shares.Straggler();
-  if (straggler) out += observe::StragglerText(*straggler) + "\n";  // whole: the terminal wraps it
+  if (straggler) out += observe::StragglerText(*straggler) + "\n";
   const std::vector<observe::RankShare> ranks = Sorted(shares);
   const std::vector<Column> table = ColumnsFor(columns, answer, ranks);
   std::string head;
