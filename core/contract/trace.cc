@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "dtrun/plugin/names.hpp"
@@ -12,6 +13,9 @@ namespace {
 constexpr std::size_t kMostNames = 1 << 16;
 constexpr std::size_t kMostNameBytes = 4096;
 constexpr std::int64_t kAnHour = std::int64_t{3600} * 1'000'000'000;
+// Their product fits into 64 bits.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // of one call of a rank: 8 TiB
+constexpr std::uint32_t kMostRanks = 1 << 20;
 
 void Append(std::string& name, const TraceRecord& record) {
   if (name.size() < kMostNameBytes) name += record.Text();
@@ -20,7 +24,8 @@ void Append(std::string& name, const TraceRecord& record) {
 bool IsCall(const TraceRecord& r) {
   // A session shorter than 292 years: sums and differences of its times do not overflow.
   const bool timed = r.start >= 0 && r.given >= r.start && r.end >= r.given && r.end < INT64_MAX / 4;
-  return timed && r.operation > 0 && r.operation < sdk::kOperationEnd && r.dtype < sdk::kTypeEnd;
+  return timed && r.bytes <= kMostBytes && r.operation > 0 && r.operation < sdk::kOperationEnd &&
+         r.dtype < sdk::kTypeEnd;
 }
 
 void AddName(TraceSession& session, const TraceRecord& record) {
@@ -31,7 +36,7 @@ void AddName(TraceSession& session, const TraceRecord& record) {
   if (session.communicators.size() >= kMostNames) return;
   TraceCommunicator& comm = session.communicators[record.communicator];
   comm.rank = record.peer;
-  comm.size = static_cast<int>(record.thread & 0x7fffffff);
+  comm.size = static_cast<int>(std::min(record.thread, kMostRanks));
   Append(comm.name, record);
 }
 
