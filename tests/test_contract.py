@@ -57,6 +57,11 @@ class Contract(JobTest):
                     self.assertRegex(result.err, r"job '\w+' .* match: rank 0 calls broadcast .* root 0\), rank 1 calls")
                     self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
+    def test_a_rank_that_joins_again_may_call_what_it_likes(self):
+        for name, sets in LAYERS.items():
+            with self.subTest(layer=name):
+                self.assert_ok(self.ranks(2, RANK, "again", sets=sets))
+
     def test_a_rank_that_skips_a_call_is_named_with_where_it_is(self):
         for layer, sets in LAYERS.items():
             with self.subTest(layer=layer):

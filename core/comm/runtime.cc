@@ -104,6 +104,7 @@ Runtime::~Runtime() {
 }
 
 Status Runtime::JoinAlone() {
+  if (const std::string other = OtherLauncherText(std::getenv); !other.empty()) Warn(other);
   Making making;
   making.backend = SelfBackend();
   making.backend_name = "self";
@@ -129,8 +130,8 @@ Status Runtime::JoinJob() {
   RaiseOpenFiles();
   const Result<log::Options> logged =
       log::ParseOptions(std::getenv("DTRUN_LOG"), std::getenv("DTRUN_LOG_FORMAT"));
-  if (!logged) return logged.error();
-  log::Start(*logged, hosts::HostName(), e.rank);
+  // dtrun has warned of an invalid value.
+  log::Start(logged ? *logged : log::Options(), hosts::HostName(), e.rank);
   // A process that forked its ranks has left them the number of the first one.
   const std::string rank = std::to_string(e.rank);
   if (const char* served = std::getenv("PMIX_RANK"); served != nullptr && served != rank) {
@@ -181,11 +182,12 @@ void Runtime::OpenSpaces(const Spaces& space, const std::string& world) {
 Status Runtime::OpenRecorder() {
   const Environment& e = environment_;
   if (e.recorder.empty()) return {};
-  Result<std::unique_ptr<contract::Recorder>> recorder = contract::Recorder::Open(e.recorder, e.rank);
+  Result<std::unique_ptr<contract::Recorder>> recorder =
+      contract::Recorder::Open(e.recorder, e.rank, turn_->number());
   if (!recorder && recorder.error().code != DTRUN_FAILED_PRECONDITION) {
     const auto socket = std::filesystem::path(e.store).replace_filename(contract::kRecorderSocket);
     const Result<UniqueFd> given = store::ReceiveDescriptor(socket);
-    if (given) recorder = contract::Recorder::Open(given->get(), socket.string(), e.rank);
+    if (given) recorder = contract::Recorder::Open(given->get(), socket.string(), e.rank, turn_->number());
   }
   if (recorder) {
     recorder_ = *std::move(recorder);

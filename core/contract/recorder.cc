@@ -23,21 +23,25 @@ constexpr std::chrono::milliseconds kAllHear{100};
 
 }  // namespace
 
-Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
+Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank, std::uint64_t turn) {
   // In another PID namespace the path may name anything, such as a pipe.
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
-  return Open(fd.get(), path, rank);
+  return Open(fd.get(), path, rank, turn);
 }
 
-Result<std::unique_ptr<Recorder>> Recorder::Open(int fd, const std::string& name, int rank) {
+Result<std::unique_ptr<Recorder>> Recorder::Open(int fd, const std::string& name, int rank,
+                                                 std::uint64_t turn) {
   Result<RecorderMapping> mapping = RecorderMapping::Open(fd, name, rank);
   if (!mapping) return std::move(mapping).error();
+  // Of the turn before, with communicators of the same names.
+  for (Ring& ring : mapping->recorder_memory().RingsOf(rank)) ring.communicator = ring.identity = 0;
   MemberMarks::Use(fd, rank);
-  return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank));
+  return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank, turn));
 }
 
-Recorder::Recorder(RecorderMapping mapping, int rank) : mapping_(std::move(mapping)), rank_(rank) {
+Recorder::Recorder(RecorderMapping mapping, int rank, std::uint64_t turn)
+    : mapping_(std::move(mapping)), rank_(rank), turn_(turn) {
   listener_ = StartThread("dtrun-recorder", [this] { Listen(); });
 }
 
@@ -53,7 +57,7 @@ Ring* Recorder::Claim(const std::string& name, int rank, int size) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t communicator = NameDigest(name);
   return OpenRing(mapping_.recorder_memory(), rank_, communicator, name, rank, size,
-                  IdentityOf(communicator, ++claimed_[communicator]));
+                  IdentityOf(communicator, turn_, ++claimed_[communicator]));
 }
 
 void Recorder::Release(Ring* ring) {
@@ -154,6 +158,7 @@ std::vector<const Ring*> Recorder::OthersOf(const Ring& ring, bool left) const {
     return now == communicator || (left && now == 0 && identity != 0 && other.identity.load() == identity);
   };
   for (int rank = 0; rank < memory.ranks; ++rank) {
+    if (rank == rank_) continue;
     for (const Ring& other : memory.RingsOf(rank)) {
       if (&other != &ring && is_other(other) && !other.moving.load(std::memory_order_acquire))
         others.push_back(&other);

@@ -22,9 +22,11 @@ namespace dtrun::contract {
 
 class Recorder {
  public:
-  // `rank` of the world.
-  static Result<std::unique_ptr<Recorder>> Open(const std::string& path, int rank);
-  static Result<std::unique_ptr<Recorder>> Open(int fd, const std::string& name, int rank);
+  // `rank` of the world. `turn`: which of the job's worlds this is, after each finalize another one. Frees
+  // the rings of the one before, so open it before the ranks make communicators.
+  static Result<std::unique_ptr<Recorder>> Open(const std::string& path, int rank, std::uint64_t turn = 0);
+  static Result<std::unique_ptr<Recorder>> Open(int fd, const std::string& name, int rank,
+                                                std::uint64_t turn = 0);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -66,7 +68,7 @@ class Recorder {
     Alarm alarm;
   };
 
-  Recorder(RecorderMapping mapping, int rank);
+  Recorder(RecorderMapping mapping, int rank, std::uint64_t turn);
   // Of the other ranks of its communicator, without those that are out of date. `left`: also of ranks that
   // have ended it, as long as their rings are free.
   std::vector<const Ring*> OthersOf(const Ring& ring, bool left = false) const;
@@ -77,6 +79,7 @@ class Recorder {
 
   RecorderMapping mapping_;
   const int rank_;
+  const std::uint64_t turn_;
   std::mutex mutex_;  // guards watched_, known_, claims, claimed_, and is held during callbacks
   std::map<const void*, Watched> watched_;
   std::set<std::uint64_t> known_;                   // communicators that no alarm is for any more

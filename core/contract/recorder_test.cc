@@ -163,6 +163,14 @@ TEST_F(RecorderTest, TellsHowACallDiffersFromThatOfARankThatHasLeft) {
   EXPECT_TRUE(differs(rings_[0]));
   recorders_[2]->Release(rings_[2]);
   EXPECT_TRUE(differs(rings_[0]));
+  // The next turn, of which rank 2 knows nothing yet; its own rings of the one before are free.
+  recorders_[0] = *Recorder::Open(recorder_memory_.Path(), 0, 1);
+  Ring* const again = recorders_[0]->Claim("world", 0, 3);
+  for (const std::uint64_t number : {1, 2}) Begin(*again, number, Summed(8));
+  EXPECT_FALSE(differs(again));
+  recorders_[0]->Release(again);
+  recorders_[0] = *Recorder::Open(recorder_memory_.Path(), 0);
+  rings_[0] = recorders_[0]->Claim("world", 0, 3);
   // Another communicator of the name, which rank 2 has not opened yet.
   recorders_[0]->Release(rings_[0]);
   Ring* const next = recorders_[0]->Claim("world", 0, 3);

@@ -26,9 +26,10 @@ std::string CallText(const sdk::Signature& call, const std::string& device);
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call);
 // Digest of a communicator's name; never 0.
 std::uint64_t NameDigest(std::string_view name);
-// Tells apart the communicators of one name that a rank has had: the `nth` one. All members count alike.
-constexpr std::uint64_t IdentityOf(std::uint64_t communicator, std::uint64_t nth) {
-  return communicator + 2 * nth;
+// Tells apart the communicators of one name that a rank has had: the `nth` one of a turn (Recorder::Open).
+// All members count alike.
+constexpr std::uint64_t IdentityOf(std::uint64_t communicator, std::uint64_t turn, std::uint64_t nth) {
+  return communicator + (turn << 40) + 2 * nth;
 }
 // Turns a free ring of a world rank into a communicator's; null if there is none. `rank` and `size` are those
 // in the communicator. `identity` 0: not known.

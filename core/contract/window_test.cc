@@ -159,6 +159,7 @@ TEST_F(WindowTest, SaysWhereRanksElsewhereAre) {
   }
   Idle();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
+  rings_[0]->communicator = NameDigest("world");  // Open has freed its rings
   EXPECT_EQ(recorder->Whereabouts(*rings_[0], 2).text, "rank 3 has called no collective yet");
   for (std::uint64_t number = 1; number <= 70; ++number) Call(3, number);
   Look();  // it makes calls again, so the last report is out of date
@@ -174,6 +175,7 @@ TEST_F(WindowTest, KnowsIdleRanksWhenAnotherSpeaksForTheirHost) {
   rings_[2]->communicator = 0;  // rank 3 reports from now on, and sends its checkpoints again
   Look();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
+  rings_[0]->communicator = NameDigest("world");  // Open has freed its rings
   EXPECT_THAT(recorder->Whereabouts(*rings_[0], 71).text, HasSubstr("rank 3 is in #70"));
 }
 

@@ -17,6 +17,7 @@
 //   rank receive [polls]      rank 1 receives what no rank sends, and looks at it between naps; rank 0 pauses
 //   if
 //                             it polls; the others go on to a barrier
+//   rank again                joins, leaves and joins again, with other calls
 //   rank crash                a thread of the program crashes during an allreduce
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
@@ -144,6 +145,21 @@ void Ring(const dtrun::Communicator& world) {
   world.barrier();
 }
 
+// Joins twice, with other calls on communicators of the same names.
+void Again() {
+  std::vector<float> data(8, 1);
+  {
+    const dtrun::Session session;
+    const auto one = dtrun::SubCommunicator::split(session.world(), 0);
+    const auto two = dtrun::SubCommunicator::split(session.world(), 0);
+    two.get().broadcast(data.data(), 1, 1);
+  }
+  const dtrun::Session session;
+  { const auto one = dtrun::SubCommunicator::split(session.world(), 0); }
+  const auto two = dtrun::SubCommunicator::split(session.world(), 0);
+  two.get().allreduce(data.data(), data.size());
+}
+
 int Main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "sum";
   Death death;
@@ -151,6 +167,8 @@ int Main(int argc, char** argv) {
   const char* rank_text = std::getenv("DTRUN_RANK");
   const int rank = rank_text == nullptr ? 0 : std::atoi(rank_text);
 
+  if (mode == "again") Again();
+  if (mode == "again") return 0;
   death.MaybeHere("before-init", rank);
   {
     dtrun::Session session;
