@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -54,6 +55,7 @@ Status FlushOutput() {
 int FinishOutput(int code) {
   const Status written = FlushOutput();
   if (written) return code;
+  if (output_failure == EPIPE) return code == 0 ? 128 + SIGPIPE : code;  // the reader wants no more
   PrintMessage("dtrun: {}\n", written.error().text);
   return code == 0 ? EXIT_FAILURE : code;
 }

@@ -36,7 +36,7 @@ void PrintMessage(fmt::format_string<Args...> format, Args&&... args) {
 Status FlushOutput();
 
 // The exit code for a process that would exit with `code`: if output was lost, a failure, with a line on
-// stderr.
+// stderr; 128 + SIGPIPE where a pipe was closed.
 int FinishOutput(int code);
 
 }  // namespace dtrun

@@ -41,8 +41,11 @@ class Groups {
 
   // "rank 0 exited with code 1, 0.01 s later; ranks 2-5 were stopped by dtrun"
   std::string Text() const {
+    constexpr std::size_t kMost = 8;
     std::string text;
     for (const Group& group : groups_) {
+      if (&group == groups_.data() + kMost)
+        return text + fmt::format("; {} more ways: verdict.json", groups_.size() - kMost);
       const bool single = group.ranks.size() == 1;
       text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(group.ranks),
                           single ? group.one : group.many);

@@ -172,12 +172,14 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
   const std::vector<observe::RankShare> ranks = Sorted(shares);
   const std::vector<Column> table = ColumnsFor(columns, answer, ranks);
   std::string head;
+  if (ranks.empty()) return out;
   for (const Column& column : table) head += column.Cell(column.head);
   out += Line(head + " PLACE", columns);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i == rows)
-      return out +
-             fmt::format("and {} more rank{}\n", ranks.size() - rows, ranks.size() - rows == 1 ? "" : "s");
+    if (i == rows) {
+      out += fmt::format("and {} more rank{}\n", ranks.size() - rows, ranks.size() - rows == 1 ? "" : "s");
+      break;
+    }
     std::string line;
     for (const Column& column : table) line += column.Cell(column.text(ranks[i]));
     out += Line(line + " " + PlaceOf(answer, ranks[i]), columns);
@@ -215,7 +217,7 @@ int Top(const TopArguments& arguments) {
     std::this_thread::sleep_until(at + kBetweenLooks);
   }
   WriteOutput(arguments.json ? JsonDocument(1, Document(last, shares))
-                             : output::TamedMessage(TopText(last, shares, Columns(), last.ranks.size())));
+                             : output::TamedMessage(TopText(last, shares, Columns(), shares.Ranks().size())));
   return 0;
 }
 

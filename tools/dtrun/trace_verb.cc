@@ -51,6 +51,7 @@ int Trace(const TraceArguments& arguments) {
     PrintMessage(
         "dtrun: the timeline has no calls of ranks: --set trace.enabled=true notes those that use libdtrun; "
         "--torch adds those that torch.profiler has noted\n");
+  PrintMessage("dtrun: wrote '{}'; open it in ui.perfetto.dev\n", out.string());
   return 0;
 }
 
