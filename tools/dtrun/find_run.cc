@@ -65,7 +65,18 @@ void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
 
 constexpr std::size_t kMostOfAPlan = std::size_t{1} << 30;
 
+// Whether a run without a plan is waiting for its hosts, and its dtrun runs in `folder`.
+bool JoinsIn(const fs::path& folder, const fs::path& run) {
+  const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();
+  const auto found = std::ranges::find(runs, run, &job::RegisteredRun::folder);
+  std::error_code gone;
+  return found != runs.end() && IsLiveRun(*found) &&
+         fs::read_symlink(fmt::format("/proc/{}/cwd", found->pid), gone) == folder;
+}
+
 bool StartedIn(const fs::path& folder, const fs::path& run) {
+  std::error_code none;
+  if (!fs::exists(run / "plan.json", none)) return JoinsIn(folder, run);
   const auto plan = ParseJson(ReadForeignFile(run / "plan.json", kMostOfAPlan));
   if (!plan.is_object() || !plan.contains("processes") || !plan["processes"].is_array()) return false;
   return std::ranges::any_of(plan["processes"], [&](const Json& process) {
