@@ -175,7 +175,10 @@ Status Membership::Listen() {
        [this](const protocol::Hello& hello, std::unique_ptr<protocol::Channel> channel) {
          Join(hello, std::move(channel));
        },
-       [this](const std::string& line) { services_.say("dtrun: " + line); }});
+       [this](const std::string& line) {
+         refused_ = line;
+         services_.say("dtrun: " + line);
+       }});
   if (!listener) {
     Error error = listener.error();
     const bool manual = cluster_.connect == Cluster::Connect::kManual;
@@ -249,6 +252,7 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
   }
   kLog.Info("host {} has connected from {}", member->name, channel->peer());
   member->hopeless = false;
+  refused_.clear();
   if (!member->detour.empty() && channel->peer() == member->detour) {
     services_.say(fmt::format("dtrun: {}: its control link goes through {}{}", member->name,
                               member->start == nullptr ? "its shell" : ProgramOf(member->start->command),

@@ -149,6 +149,7 @@ class Membership {
   bool joining_hosts_ = false;
   std::chrono::steady_clock::time_point joining_since_;
   std::string told_;     // last line about missing hosts
+  std::string refused_;  // the last connection that was refused, until a host joins
   bool called_ = false;  // the last call is over
   bool call_running_ = false;
   bool dismissed_ = false;

@@ -291,6 +291,7 @@ std::string Membership::Where() const {
   if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return {};
   const std::string& name = cluster_.names[0];
   std::string text = "; waiting at " + EndpointText(name, std::to_string(cluster_.port));
+  if (!refused_.empty()) return text + "; " + refused_;
   if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
     text +=
         ", which only this machine can reach; for other hosts, set --master-addr, --rdzv-endpoint or "
