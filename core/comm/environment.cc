@@ -267,4 +267,19 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   return e;
 }
 
+std::string OtherLauncherText(const Lookup& lookup) {
+  for (const char* const name : {kTheirWorldSize, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    const char* const given = lookup(name);
+    const auto ranks = NumberOf<int>(given == nullptr ? "" : given);
+    const bool batch = std::string_view(name) == "SLURM_NTASKS" && lookup("SLURM_PROCID") == nullptr;
+    if (!ranks || *ranks < 2 || batch) continue;
+    return fmt::format(
+        "this process is alone, a world of one, but {0}={1} means that a launcher started {1} ranks; start "
+        "the "
+        "program with dtrun -n {1}, or unset {0} if it is meant to be alone",
+        name, *ranks);
+  }
+  return {};
+}
+
 }  // namespace dtrun::comm

@@ -64,4 +64,8 @@ using Lookup = std::function<const char*(const char* name)>;
 // them. Errors never quote the job key.
 Result<Environment> ReadEnvironment(const Lookup& lookup);
 
+// For a world of one: that mpirun, torchrun or srun seems to have started several ranks, which do not join
+// each other without dtrun, and the next step. Empty: none has.
+std::string OtherLauncherText(const Lookup& lookup);
+
 }  // namespace dtrun::comm

@@ -125,7 +125,9 @@ std::unique_ptr<Observer> WatchMpi(std::function<void(int host, const protocol::
 }
 
 process::EarlyExit EarlyExitOf(const verdict::Facts& facts, const verdict::RankFacts& rank) {
-  if (rank.mpi == Mpi::kStarted) return process::EarlyExit::kBeforeFinalize;
+  // The backend's MPI, which ends with the process, no rank needs after dtrun_finalize.
+  if (rank.mpi == Mpi::kStarted)
+    return rank.left ? process::EarlyExit::kNone : process::EarlyExit::kBeforeFinalize;
   const bool needed = std::ranges::any_of(
       facts.ranks, [](const verdict::RankFacts& other) { return other.mpi != Mpi::kNone; });
   return needed && rank.mpi == Mpi::kNone ? process::EarlyExit::kBeforeInit : process::EarlyExit::kNone;

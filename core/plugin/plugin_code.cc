@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <thread>
 #include <vector>
 
 namespace dtrun::plugin {
@@ -18,6 +20,9 @@ namespace {
 std::array<Code, 256> codes;
 std::atomic<std::size_t> code_count{0};
 std::array<std::atomic<int>, codes.size()> living_threads;  // of each
+// How long threads have that are about to end.
+constexpr int kLooks = 50;
+constexpr std::chrono::milliseconds kBetweenLooks{10};
 
 struct CountedThread {
   std::atomic<int>* counter = nullptr;
@@ -97,7 +102,10 @@ void CountThread(const void* code) {
 
 int LivingThreads(const char* text) {
   const Code* const code = CodeOf(text);
-  return code == nullptr ? 0 : living_threads[static_cast<std::size_t>(code - codes.data())].load();
+  if (code == nullptr) return 0;
+  const std::atomic<int>& living = living_threads[static_cast<std::size_t>(code - codes.data())];
+  for (int looks = 0; living > 0 && looks < kLooks; ++looks) std::this_thread::sleep_for(kBetweenLooks);
+  return living;
 }
 
 CodeOfLoad::CodeOfLoad() {

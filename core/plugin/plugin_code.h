@@ -34,7 +34,8 @@ bool IsLoading(const char* text);
 
 // Counts the thread that calls for the plugin with that code, until the thread ends. Any thread.
 void CountThread(const void* code);
-// Threads of the plugin that the text names, which have been counted and live. Any thread.
+// Threads of the plugin that the text names, which have been counted and live. Those that are about to end
+// have half a second for it. Any thread.
 int LivingThreads(const char* text);
 
 // Lives while a plugin is loaded.
