@@ -77,11 +77,12 @@ bool IsOfAnother(const NativeFrame& frame) {
          name.starts_with("libdtrun_device_") || name.starts_with("libdtrun_launcher_");
 }
 
-// Whether the place is known from here on: the frame is none of a library. Rust links its own into the
-// program.
+// Whether the place is known from here on: the frame is none of a library. Rust and headers have theirs in
+// the program.
 bool IsDecisive(const NativeFrame& frame) {
   const bool of_rust = frame.file.starts_with("/rustc/") || frame.file.starts_with("library/std/");
-  return IsOfAnother(frame) || frame.module.empty() || (!IsLibrary(frame.module) && !of_rust);
+  const bool of_library = IsLibrary(frame.module) || of_rust || IsOfHeader(frame);
+  return IsOfAnother(frame) || frame.module.empty() || !of_library;
 }
 
 // Function, file and line of what was printed, by the module's debug information.

@@ -33,8 +33,7 @@ std::string Called(const std::string& function) {
 
 bool IsOwn(const NativeFrame& frame) {
   return !IsLibrary(frame.module) && !frame.function.empty() && frame.function != "_start" &&
-         !frame.function.starts_with("std::") && !frame.function.starts_with("__gnu_cxx::") &&
-         !frame.file.starts_with("/usr/include/") && frame.file.find("/include/c++/") == std::string::npos;
+         !IsOfHeader(frame);
 }
 
 // Whether a rank waits for others in the call.
@@ -95,6 +94,15 @@ bool IsLibrary(std::string_view module) {
                                  "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
                                  "libpython", "libgomp",  "libomp"};
   return shared && std::ranges::any_of(kNames, [&](const char* known) { return name.starts_with(known); });
+}
+
+bool IsOfHeader(const NativeFrame& frame) {
+  constexpr std::array kNamespaces = {"std::", "__gnu_cxx::", "dtrun::"};
+  constexpr std::array kFolders = {"/include/c++/", "/include/dtrun/"};
+  return frame.file.starts_with("/usr/include/") ||
+         std::ranges::any_of(kNamespaces, [&](auto known) { return frame.function.starts_with(known); }) ||
+         std::ranges::any_of(kFolders,
+                             [&](auto known) { return frame.file.find(known) != std::string::npos; });
 }
 
 std::string WithoutArguments(std::string_view signature) {

@@ -48,6 +48,9 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames);
 // Whether the module is a library that the program uses, not its own code.
 bool IsLibrary(std::string_view module);
 
+// Whether it is code of a library's header, the C++ library's or dtrun's, that was compiled into the program.
+bool IsOfHeader(const NativeFrame& frame);
+
 // Whether any of them is a call that waits for other ranks.
 bool AnyWaits(const std::vector<NativeFrame>& frames);
 
