@@ -295,7 +295,7 @@ void Controller::OnEnded(const protocol::Ended& ended) {
 void Controller::OnAsked(std::size_t host, int signal) {
   const bool leaves = process::UserSignals::EndsJob(signal) && phase_ == Phase::kRunning && may_leave_ &&
                       may_leave_(host, signal);
-  if (!leaves) return OnSignal(signal);
+  if (!leaves) return OnSignal(signal, members_[host].name);
   Regroup(fmt::format("host {} leaves ({} there)", members_[host].name, process::SignalName(signal)));
 }
 

@@ -125,7 +125,7 @@ class Controller {
   void OnAsked(std::size_t host, int signal);
   void OnGone(Member& member, const protocol::Gone& gone);
   void OnLost(Member& member, const protocol::Lost& lost);
-  void OnSignal(int signal);
+  void OnSignal(int signal, const std::string& host = {});  // empty: on this one
   void OnTimeLimit();
 
   observe::View Now() const { return {plan_, log_.facts(), phase_ == Phase::kRunning}; }

@@ -230,7 +230,7 @@ bool Controller::AllEnded() const {
                              [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
 }
 
-void Controller::OnSignal(int signal) {
+void Controller::OnSignal(int signal, const std::string& host) {
   const bool active = phase_ != Phase::kIdle && phase_ != Phase::kPreparing;
   if (signal == process::Lifeline::kGuardGone) {
     if (active) Note(fact::Noted::What::kGuardDied);
@@ -248,9 +248,10 @@ void Controller::OnSignal(int signal) {
   if (interrupted_ == 0) interrupted_ = signal;
   if (active && (AllEnded() || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
   if (phase_ == Phase::kRunning) {
-    Record(fact::Interrupted{signal});
-    say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", process::SignalName(signal),
-                     FormatDuration(grace_), signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
+    Record(fact::Interrupted{signal, host});
+    say_(fmt::format("dtrun: {}{}: asked all ranks to stop, they have {}{}", process::SignalName(signal),
+                     host.empty() ? "" : " on host " + host, FormatDuration(grace_),
+                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
     return stalls_->Quiet() >= kQuiet ? LookAndStop(signal, 0) : StopAll(signal);
   }
   if (phase_ == Phase::kStopping) Tell(protocol::Stop{signal});

@@ -89,7 +89,9 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
   // An uncaught C++ exception ends a program by SIGABRT.
   const bool by_itself = ending.signal == 0 || ending.signal == SIGABRT;
-  if (by_itself && (!facts.calls_differ.empty() || SaysCallsDiffer(rank.tail))) return ExitClass::kUserError;
+  const bool differ =
+      !facts.calls_differ.empty() || SaysCallsDiffer(rank.tail) || !DifferingMessageText(facts, rank).empty();
+  if (by_itself && differ) return ExitClass::kUserError;
   if (!PluginAtFault(rank).empty()) return ExitClass::kPlugin;
   if (by_itself) {
     for (const PeerReport& report : rank.reports) {

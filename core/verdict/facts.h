@@ -253,12 +253,14 @@ struct Facts {
   std::string job;
   std::string logs;  // folder of this generation's logs
   std::uint64_t generation = 0;
-  std::chrono::nanoseconds duration{};
-  std::vector<RankFacts> ranks;  // by rank
-  std::vector<HostLoss> losses;  // in order of detection
-  int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
-  std::string regroup;           // why the run was ended to regroup on other hosts; empty: it was not
-  int interrupt = 0;             // signal that ended the run before any rank failed
+  std::chrono::nanoseconds duration{};  // of this generation
+  std::chrono::nanoseconds elapsed{};   // since the job began, at this generation's end
+  std::vector<RankFacts> ranks;         // by rank
+  std::vector<HostLoss> losses;         // in order of detection
+  int first_failed = -1;                // index into ranks; -1: none failed before the run was ended
+  std::string regroup;                  // why the run was ended to regroup on other hosts; empty: it was not
+  int interrupt = 0;                    // signal that ended the run before any rank failed
+  std::string interrupt_host;           // where dtrun got it; empty: on the root's host
   std::optional<IsolatedRanks> isolated_ranks;   // fails the job
   std::optional<MpiServerLoss> mpi_server_loss;  // ended the run
   bool stacks = false;                           // kStacksFile was written

@@ -56,8 +56,13 @@ std::string Hint(const RankFacts& rank) {
       return OfTime() +
              "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out what "
              "did";
-    case SIGSEGV:
     case SIGABRT:
+      if (std::ranges::any_of(rank.tail, [](const std::string& line) {
+            return line.starts_with("terminate called after throwing");
+          }))
+        return "no code caught this C++ exception; `ulimit -c unlimited` keeps a core file for gdb";
+      [[fallthrough]];
+    case SIGSEGV:
     case SIGFPE:
       return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
                                 : "run again after `ulimit -c unlimited` and open the core file with gdb";
@@ -138,7 +143,7 @@ std::string KeptIn(const RankFacts& rank, const std::string& logs) {
 
 // The last lines of its output that a verdict quotes. Marks below a source line are not counted.
 std::vector<std::string> Quoted(const RankFacts& rank) {
-  std::vector<std::string> lines = WithoutOtherThreads(rank.tail);
+  std::vector<std::string> lines = WithoutDumps(rank.tail);
   std::size_t begin = lines.size();
   for (std::size_t counted = 0; begin > 0 && counted < kTailLines; --begin)
     counted += OnlyMarks(lines[begin - 1]) ? 0 : 1;
@@ -225,6 +230,20 @@ std::string FailedAtText(const RankFacts& rank) {
   return ", " + place + (told ? ": " + error : "");
 }
 
+// "rank 0 calls allreduce (float32 x 8, sum), rank 2 calls barrier", as far as the recorder, or else the
+// rank, told how the calls differ; empty: they do not.
+std::string DifferenceOf(const Facts& facts, const RankFacts& rank) {
+  constexpr std::string_view kDiffers = " differs: ";
+  if (const auto at = facts.calls_differ.find(kDiffers); at != std::string::npos)
+    return facts.calls_differ.substr(at + kDiffers.size());
+  if (!facts.calls_differ.empty()) return facts.calls_differ;  // the call itself is no longer remembered
+  for (const std::string& line : rank.tail) {
+    const auto at = line.find(kDiffers);
+    if (at != line.npos && SaysCallsDiffer({line})) return line.substr(at + kDiffers.size());
+  }
+  return DifferingMessageText(facts, rank);
+}
+
 // The rank only detected that the calls differ. Its own call need not be the wrong one.
 std::string Headline(const Facts& facts, const RankFacts& cause) {
   const std::string plugin = PluginAtFault(cause);
@@ -289,12 +308,12 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const std::vector<int> locked_out = LockedOutBy(facts, why.index);
   const bool cut_off = !suspected && why.exit_class == ExitClass::kNetwork && !facts.apart.empty();
   const bool apart = !suspected && why.exit_class == ExitClass::kHang && locked_out.empty();
-  std::string text = fmt::format("{}: {}\n", Failed(facts, first.ended_at),
-                                 suspected ? SuspicionText(facts, why.suspicion)
-                                 : cut_off ? fmt::format("{}\n  {}", facts.apart, Headline(facts, cause))
-                                 : apart   ? fmt::format("{}: {}\n  {}", ApartText(facts, why.index),
-                                                         PlacesText(PlacesOf(facts)), Headline(facts, cause))
-                                           : Headline(facts, cause));
+  std::string text =
+      fmt::format("{}: {}\n", Failed(facts, first.ended_at),
+                  suspected ? SuspicionText(facts, why.suspicion)
+                  : cut_off ? fmt::format("{}\n  {}", facts.apart, Headline(facts, cause))
+                  : apart   ? fmt::format("{}\n  {}", ApartText(facts, why.index), Headline(facts, cause))
+                            : Headline(facts, cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
   const std::vector<int> told =
@@ -330,6 +349,8 @@ std::string RankText(const Facts& facts, const Cause& why) {
              hint;
   }
   if (!DifferenceOf(facts, cause).empty()) hint = kMakeSameCalls;
+  if (!DifferingMessageText(facts, cause).empty())
+    hint = "make type, count and tag of the send and of its receive the same";
   if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {
     hint = fmt::format(
         "{} called a collective that needs ranks which had finished: give all ranks equally many batches and "

@@ -259,7 +259,11 @@ struct Isolated {
 struct Interrupted {
   static constexpr char kName[] = "interrupted";
   int signal = 0;
-  void Fields(auto& io) { io("signal", signal, wire::kAnySignal); }
+  std::string host = {};  // where dtrun got the signal; empty: on the root's host
+  void Fields(auto& io) {
+    io("signal", signal, wire::kAnySignal);
+    io("host", host, kMayMiss);
+  }
 };
 // A fact about the generation; `text` as Facts explains it.
 struct Noted {

@@ -66,6 +66,7 @@ struct Fold {
   }
   void operator()(const fact::Over&) {
     facts.duration = facts.time_limit.empty() ? at : entry.at;  // a limit is one of the whole job
+    facts.elapsed = entry.at;
     story.over_ = true;
     story.EndOuterProcesses();
   }
@@ -76,7 +77,7 @@ struct Fold {
     facts.losses.clear();
     facts.regroup.clear();
     facts.restarts = false;
-    facts.duration = entry.at;  // of the job, not of its last generation
+    facts.duration = facts.elapsed = entry.at;
     facts.guard_died = m.guard_died;
     facts.time_limit = m.time_limit;
     facts.interrupt = m.signal;
@@ -132,7 +133,9 @@ struct Fold {
     if (!story.over_) facts.isolated_ranks = m.found;
   }
   void operator()(const fact::Interrupted& m) {
-    if (!story.over_) facts.interrupt = m.signal;
+    if (story.over_) return;
+    facts.interrupt = m.signal;
+    facts.interrupt_host = m.host;
   }
   void operator()(const fact::Noted& m) {
     using What = fact::Noted::What;
@@ -249,6 +252,7 @@ void Story::End(std::chrono::nanoseconds at) {
   if (!begun_ || over_) return;
   facts_.cut = true;
   facts_.duration = at - began_;
+  facts_.elapsed = at;
   EndOuterProcesses();
   for (RankFacts& rank : facts_.ranks) {
     if (!rank.doing && rank.inside.empty() && facts_.first_failed < 0) rank.doing = rank.seen;

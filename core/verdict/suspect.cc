@@ -291,6 +291,7 @@ std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {
   };
   const RankFacts& other = facts.ranks[first];
   const std::string seen = WithoutNumbers(said(other));
+  const bool differ = SaysCallsDiffer(LinesOf(other));
   if (!other.erred_at || seen.empty()) return std::nullopt;
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
@@ -300,8 +301,8 @@ std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {
       continue;
     const std::vector<std::string>& lines = LinesOf(rank);
     const std::string error = ErrorIn(lines);
-    if (!error.empty() && WithoutNumbers(error) != seen && !HasGoneOn(rank) && !SaysPeerIsMissing(lines))
-      found = i;
+    const bool same = WithoutNumbers(error) == seen || (differ && SaysCallsDiffer(lines));
+    if (!error.empty() && !same && !HasGoneOn(rank) && !SaysPeerIsMissing(lines)) found = i;
   }
   return found;
 }
@@ -346,18 +347,6 @@ bool SaysCallsDiffer(const std::vector<std::string>& lines) {
   return std::ranges::any_of(failures::FindFailures(Joined(lines)), [](const failures::Finding& finding) {
     return finding.failure->kind == failures::Kind::kCalls;
   });
-}
-
-std::string DifferenceOf(const Facts& facts, const RankFacts& rank) {
-  constexpr std::string_view kDiffers = " differs: ";
-  if (const auto at = facts.calls_differ.find(kDiffers); at != std::string::npos)
-    return facts.calls_differ.substr(at + kDiffers.size());
-  if (!facts.calls_differ.empty()) return facts.calls_differ;  // the call itself is no longer remembered
-  for (const std::string& line : rank.tail) {
-    const auto at = line.find(kDiffers);
-    if (at != line.npos && SaysCallsDiffer({line})) return line.substr(at + kDiffers.size());
-  }
-  return {};
 }
 
 bool SaysTimeOut(const std::vector<std::string>& lines) {

@@ -61,10 +61,6 @@ bool SaysPeerIsMissing(const std::vector<std::string>& lines);
 // Whether the lines report that the ranks' calls do not match.
 bool SaysCallsDiffer(const std::vector<std::string>& lines);
 
-// The mismatch, from the recorder or from the rank's error: "rank 0 calls allreduce (float32 x 4, sum), rank
-// 1 calls broadcast (...)". Empty if neither reported one.
-std::string DifferenceOf(const Facts& facts, const RankFacts& rank);
-
 // Whether the lines also report a timeout.
 bool SaysTimeOut(const std::vector<std::string>& lines);
 

@@ -47,8 +47,27 @@ TEST(SuspectOfAMissedCall, IsNobodyWhereEachWaitsForAMessageOfTheOther) {
   EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
   facts.ranks[0].reports = {{1, zero}};
   // A rank that sends does not wait for the same thing.
-  facts.ranks[1].reports = {{0, "send to rank 0 on 'world' (float64 x 3, tag 1): rank 0 gave up: " + zero}};
-  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
+  facts.ranks[1].reports = {{0, "send to rank 0 on 'world' (float64 x 3, tag 0): rank 0 gave up: " + zero}};
+  EXPECT_THAT(VerdictText(facts), AllOf(Not(HasSubstr("each waited")), Not(HasSubstr("do not match"))));
+}
+
+TEST(SuspectOfAMissedCall, IsNobodyWhereASendAndAReceiveDoNotMatch) {
+  const std::string received = "recv from rank 1 on 'world' (float64 x 3, tag 0)";
+  const std::string sent = "send to rank 0 on 'world' (float64 x 3, tag 1)";
+  Facts facts = RunOf(
+      {MissedMessageOf(0, received, "dtrun.errors.Timeout: "),
+       MissedMessageOf(1, sent, "dtrun.errors.Timeout: "), Rank(2, kOk, std::chrono::milliseconds(200))},
+      1);
+  facts.ranks[0].reports = {{1, received + " timed out"}};
+  facts.ranks[1].reports = {{0, sent + " timed out"}};
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("calls do not match: rank 1 sends (float64 x 3, tag 1), rank 0 "
+                              "receives (float64 x 3, tag 0)\n"),
+                    HasSubstr("next: make type, count and tag"), HasSubstr("class: user-error")));
+  // Only the peer of a message can end it: rank 2 may leave.
+  facts.first_failed = 0;
+  facts.ranks[1] = Rank(1, kTerm, std::chrono::milliseconds(4500), SIGTERM);
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("rank 2 exited with code 0 while others still needed it")));
 }
 
 RankDoing SeenIn(const std::string& place) {

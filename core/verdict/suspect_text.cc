@@ -132,8 +132,17 @@ std::string SuspicionHint(const Facts& facts, Suspicion::Kind kind) {
 
 std::string ApartText(const Facts& facts, std::size_t first) {
   const std::vector<int> circle = WaitedForEachOther(facts, first);
-  if (circle.empty()) return "the ranks waited in different calls";
-  return FoldRanks(circle) + " each waited for the other" + (circle.size() > 2 ? "s" : "");
+  std::string places = PlacesText(PlacesOf(facts));
+  if (circle.empty()) return "the ranks waited in different calls: " + places;
+  if (places.find(" at ") == places.npos) {  // the ranks' reports tell more
+    places.clear();
+    for (const int rank : circle) {
+      const MissedCall call = MissedCallOf(*facts.Find(rank)).value();
+      places += fmt::format("{}rank {} in {} rank {}", places.empty() ? "" : "; ", rank,
+                            call.message.empty() ? "a collective without" : call.message, call.peer);
+    }
+  }
+  return FoldRanks(circle) + " each waited for the other" + (circle.size() > 2 ? "s: " : ": ") + places;
 }
 
 std::string ApartHint(const Facts& facts, std::size_t first) {

@@ -59,8 +59,8 @@ std::string KnownPlacesText(const Facts& facts);
 // What to do about it; may be empty.
 std::string SuspicionHint(const Facts& facts, Suspicion::Kind kind);
 
-// Describes ranks that waited apart or for each other: "the ranks waited in different calls". `first`: as in
-// WaitedApart.
+// Describes ranks that waited apart or for each other: "the ranks waited in different calls: rank 0 in recv
+// at p2p.py:3; rank 1 in barrier at p2p.py:5". `first`: as in WaitedApart.
 std::string ApartText(const Facts& facts, std::size_t first);
 std::string ApartHint(const Facts& facts, std::size_t first);
 

@@ -194,7 +194,7 @@ std::string OwnErrorPlaceIn(const std::vector<std::string>& lines) {
 
 std::string OwnCrashPlaceIn(const std::vector<std::string>& lines) { return OwnPlaceText(CrashIn(lines)); }
 
-std::vector<std::string> WithoutOtherThreads(const std::vector<std::string>& lines) {
+std::vector<std::string> WithoutDumps(const std::vector<std::string>& lines) {
   constexpr int kMostFrames = 6;
   std::vector<std::string> out;
   bool dump = false;
@@ -206,7 +206,8 @@ std::vector<std::string> WithoutOtherThreads(const std::vector<std::string>& lin
     if (dump && thread) frames = BeginsCrash(line) ? kMostFrames : 0;
     const bool beside = (thread && frames == 0) || (frame && frames-- <= 0) || bare.empty() ||
                         bare.starts_with("Extension modules: ");
-    if (!dump || !beside) out.push_back(line);
+    const bool native = bare.starts_with('[') && bare.ends_with(']') && bare.find("[0x") != bare.npos;
+    if (!native && (!dump || !beside)) out.push_back(line);
   }
   return out;
 }

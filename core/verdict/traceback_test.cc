@@ -88,10 +88,18 @@ TEST(OwnCrashPlaceIn, IsOfTheThreadThatCrashed) {
   EXPECT_EQ(ErrorIn(kCrashed), "");
 }
 
-TEST(WithoutOtherThreads, KeepsTheThreadThatCrashed) {
-  EXPECT_EQ(WithoutOtherThreads(kCrashed),
+TEST(WithoutDumps, KeepsTheThreadThatCrashed) {
+  EXPECT_EQ(WithoutDumps(kCrashed),
             (Lines{kCrashed[0], kCrashed[1], kCrashed[6], kCrashed[7], kCrashed[8], kCrashed[9]}));
-  EXPECT_EQ(WithoutOtherThreads(kWaited), kWaited);
+  EXPECT_EQ(WithoutDumps(kWaited), kWaited);
+}
+
+TEST(WithoutDumps, LeavesOutNativeFrames) {
+  EXPECT_EQ(WithoutDumps({"  what():  my own bug", "dtrun: process 7 got signal 6; SIGABRT in its thread 7:",
+                          "[ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f41c565a050]",
+                          "[node1:00007] [ 1] /tmp/u(main+0x6f)[0x55db041b176f]", "[info] [epoch 3]"}),
+            (Lines{"  what():  my own bug",
+                   "dtrun: process 7 got signal 6; SIGABRT in its thread 7:", "[info] [epoch 3]"}));
 }
 
 TEST(OnlyMarks, AreBelowASourceLine) {

@@ -99,7 +99,7 @@ std::string WhereAndHow(const Facts& facts) {
 // VerdictText, but for the straggler.
 std::string CauseText(const Facts& facts) {
   const Cause cause = FindCause(facts);
-  const std::string elapsed = FormatElapsed(facts.duration);
+  const std::string elapsed = FormatElapsed(facts.generation == 0 ? facts.duration : facts.elapsed);
   switch (cause.kind) {
     case Cause::Kind::kRank: return RankText(facts, cause);
     case Cause::Kind::kHost: return LossText(facts, cause);
@@ -109,8 +109,10 @@ std::string CauseText(const Facts& facts) {
           "  logs: {}\n",
           facts.job, elapsed, facts.logs);
     case Cause::Kind::kInterrupt:
-      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}  logs: {}\n", facts.job,
-                         process::SignalName(facts.interrupt), elapsed, WhereAndHow(facts), facts.logs);
+      return fmt::format("dtrun: job '{}' was interrupted by {}{} after {}\n{}  logs: {}\n", facts.job,
+                         process::SignalName(facts.interrupt),
+                         facts.interrupt_host.empty() ? "" : " on host " + facts.interrupt_host, elapsed,
+                         WhereAndHow(facts), facts.logs);
     case Cause::Kind::kTimeLimit:
       return fmt::format(
           "{}: the job reached job.time_limit = {}\n{}{}{}", Failed(facts, facts.duration), facts.time_limit,

@@ -134,6 +134,7 @@ std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::u
   all.push_back(SummaryJson(last));
   Json verdict = {{"job", facts.job}};
   verdict.update(SummaryJson(last));
+  verdict["job_seconds"] = Seconds(facts.elapsed);
   const Cause cause = FindCause(facts);
   verdict["blamed"] = SuspicionJson(facts, cause);
   const bool of_plugin = cause.exit_class == ExitClass::kPlugin;
@@ -141,6 +142,7 @@ std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::u
   verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
   verdict["straggler"] = StragglerJson(facts);
   verdict["lines_not_shown"] = lines_not_shown;
+  verdict["interrupt_host"] = OrNull(facts.interrupt_host);
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;

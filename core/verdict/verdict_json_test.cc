@@ -37,8 +37,10 @@ TEST(VerdictJson, ListsEveryGeneration) {
   const Facts failed = RunOf({Rank(0, {3, 0, false}, milliseconds(10))}, 0);
   Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
   good.generation = 1;
-  EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
+  good.elapsed = milliseconds(7700);
+  EXPECT_THAT(VerdictText(good), HasSubstr("7.7 s, after 1 restart, logs in"));
   const auto json = ParseJson(VerdictJson(good, {{Summarise(failed)}, {}, 0}));
+  EXPECT_EQ(json["job_seconds"], 7.7);
   EXPECT_EQ(json["result"], "succeeded");
   EXPECT_EQ(json["exit_class"], nullptr);
   ASSERT_EQ(json["generations"].size(), 2u);

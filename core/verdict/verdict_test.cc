@@ -245,9 +245,10 @@ TEST(Verdict, TellsChangesOfHostsFromRestarts) {
   Facts facts = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
   facts.generation = 3;
   facts.regroups = 2;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 1 restart, and 2 changes of hosts, logs in"));
+  facts.elapsed = milliseconds(9900);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("9.9 s, after 1 restart, and 2 changes of hosts, logs in"));
   facts.generation = 2;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 2 changes of hosts, logs in"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("9.9 s, after 2 changes of hosts, logs in"));
 }
 
 TEST(Verdict, FoldsRanksThatEndedAlike) {
@@ -308,6 +309,17 @@ TEST(Verdict, QuotesWhatRanksReportedOfTheFailedOne) {
   EXPECT_THAT(VerdictText(facts),
               AllOf(HasSubstr("rank 0 reported: rank 1 closed the connection"),
                     HasSubstr("it reported: no room for the bucket"), Not(HasSubstr("something else"))));
+}
+
+TEST(Verdict, QuotesAnExceptionThatNoCodeCaught) {
+  Facts facts = RunOf({Rank(0, {0, SIGABRT, false}, milliseconds(1))}, 0);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: run again after `ulimit -c unlimited`"));
+  facts.ranks[0].tail = {"terminate called after throwing an instance of 'std::runtime_error'",
+                         "  what():  my own bug"};
+  for (int i = 0; i < 12; ++i)
+    facts.ranks[0].tail.push_back("[ 1] /lib/x86_64-linux-gnu/libc.so.6(+0x8aeec)[0x7f41c56a8eec]");
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("my own bug"), HasSubstr("next: no code caught this C++ exception")));
 }
 
 TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {

@@ -140,13 +140,16 @@ std::optional<MissedCall> CallIn(const PeerReport& report) {
     const std::size_t space = call.rfind(' ');
     const int peer = InWorld(call.substr(space + 1), report.members);
     if (peer < 0) return std::nullopt;  // from any rank
-    return MissedCall{peer, std::string(message), std::string(name)};
+    std::string_view about = what.substr(std::min(on + kOn.size() + name.size() + 1, what.size()));
+    const std::size_t end = about.find(')');
+    about = about.starts_with(" (") && end != about.npos ? about.substr(2, end - 2) : "";
+    return MissedCall{peer, std::string(message), std::string(name), std::string(about)};
   }
   const std::size_t space = call.find(' ');
   const bool collective =
       space != call.npos && call.substr(space).starts_with(" #") && call.find(' ', space + 1) == call.npos;
   if (!collective) return std::nullopt;
-  return MissedCall{report.peer, "", std::string(name)};
+  return MissedCall{report.peer, "", std::string(name), ""};
 }
 
 }  // namespace
@@ -302,6 +305,19 @@ std::optional<MissedCall> MissedCallOf(const RankFacts& rank) {
   return std::nullopt;
 }
 
+std::string DifferingMessageText(const Facts& facts, const RankFacts& rank) {
+  const std::optional<MissedCall> own = MissedCallOf(rank);
+  const RankFacts* const peer = own ? facts.Find(own->peer) : nullptr;
+  const std::optional<MissedCall> other = peer == nullptr ? std::nullopt : MissedCallOf(*peer);
+  if (!other || other->peer != rank.blamed() || own->communicator != other->communicator) return {};
+  if (own->message == other->message || own->what == other->what || own->what.empty() || other->what.empty())
+    return {};
+  const bool sends = own->message == "send to";
+  return fmt::format("rank {} sends ({}), rank {} receives ({})", sends ? other->peer : own->peer,
+                     sends ? own->what : other->what, sends ? own->peer : other->peer,
+                     sends ? other->what : own->what);
+}
+
 std::set<int> MembersMissed(const Facts& facts, std::size_t first) {
   std::set<int> members;
   std::set<std::size_t> seen;
@@ -311,10 +327,13 @@ std::set<int> MembersMissed(const Facts& facts, std::size_t first) {
     next.pop_back();
     for (const PeerReport& report : rank.reports) {
       if (!fresh || !rank.IsOfAnother(report)) continue;
-      if (report.members.empty()) return {};
-      members.insert(report.members.begin(), report.members.end());
+      std::set<int> missed(report.members.begin(), report.members.end());
+      if (const auto call = CallIn(report); call && !call->message.empty())
+        missed = {rank.blamed(), call->peer};  // no other rank can end it
+      if (missed.empty()) return {};
+      members.insert(missed.begin(), missed.end());
       for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
-        if (IsAmong({report.members.begin(), report.members.end()}, facts.ranks[i])) next.push_back(i);
+        if (IsAmong(missed, facts.ranks[i])) next.push_back(i);
       }
     }
   }

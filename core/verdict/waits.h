@@ -57,10 +57,15 @@ struct MissedCall {
   int peer = -1;             // the missed peer, as a rank of the world
   std::string message;       // "recv from", "send to"; empty: a collective
   std::string communicator;  // name
+  std::string what;          // of a message: "float32 x 8, tag 0"; empty: not known
 };
 
 // The first missed call that the rank reported. Ignores receives from any rank.
 std::optional<MissedCall> MissedCallOf(const RankFacts& rank);
+
+// "rank 0 sends (float32 x 4, tag 0), rank 1 receives (float32 x 8, tag 0)": `rank` and its peer each waited
+// for the other's message until a timeout, and the messages do not match. Empty: that is not so.
+std::string DifferingMessageText(const Facts& facts, const RankFacts& rank);
 
 // The members of the communicators with a missed call, starting at rank `first` and following the missed
 // peers. Empty: any rank may be the missing one. `first`: index into ranks.

@@ -75,8 +75,9 @@ std::string StateText(const std::optional<Json>& verdict, const std::optional<ve
   std::string text = result;
   // The verdict's own text includes the time.
   const bool told = !TextAt(*verdict, "/text").empty();
-  if (!told && verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
-    const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
+  const char* const took = TextAt(*verdict, "/generation") == "0" ? "duration_seconds" : "job_seconds";
+  if (!told && verdict->contains(took) && verdict->at(took).is_number()) {
+    const std::chrono::duration<double> time(verdict->at(took).get<double>());
     text += " after " + verdict::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }
   const std::string exit_class = Printable(TextAt(*verdict, "/exit_class"));

@@ -92,8 +92,10 @@ void ReadEnd(const fs::path& folder, JobRow* row) {
     row->state = "dtrun killed";
   else
     row->state = why.empty() ? result : result + ": " + why;
-  if (const auto took = verdict.find("duration_seconds"); took != verdict.end() && took->is_number())
-    row->seconds = took->get<double>();
+  for (const char* const key : {"job_seconds", "duration_seconds"}) {  // the latter is of the last generation
+    const auto took = verdict.find(key);
+    if (!row->seconds && took != verdict.end() && took->is_number()) row->seconds = took->get<double>();
+  }
 }
 
 // Asks the job, which knows its state better than its records, and then, which takes longer, where its ranks
