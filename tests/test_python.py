@@ -114,6 +114,28 @@ class Leaving(PythonTest):
         self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
 
 
+class CallsOfThreads(PythonTest):
+    """Calls that are inside libdtrun where their communicator ends."""
+
+    def assert_end_well(self, *ways):
+        for way in ways:
+            with self.subTest(way):
+                self.assert_ranks_are_done(2, "inside.py", way, self.folder / way)
+
+    def test_free_and_finalize_wait_for_them(self):
+        calls = ("recv", "wait", "split", "group")
+        self.assert_end_well(*(f"{end}-{call}" for end in ("free", "finalize") for call in calls))
+
+    def test_abort_ends_them(self):
+        self.assert_end_well("abort")
+
+    def test_a_program_that_returns_waits_for_them_for_a_while(self):
+        self.assert_end_well("return-recv", "return-wait", "stuck")
+
+    def test_the_call_that_a_signal_handler_interrupts_is_not_waited_for(self):
+        self.assert_end_well("handler-recv", "handler-wait")
+
+
 class Alone(PythonTest):
     def say(self, **variables):
         """What a program that dtrun did not start says on stderr; it joins twice."""
@@ -129,7 +151,7 @@ class Alone(PythonTest):
                           {"SLURM_NTASKS": "2", "SLURM_PROCID": "0"}):  # fmt: skip
             with self.subTest(variables):
                 said = self.say(**variables)
-                self.assertEqual(said.count("dtrun: dtrun.init: warning: "), 1, said)
+                self.assertEqual(said.count("dtrun: dtrun_init: warning: "), 1, said)
                 self.golden_lines(said, "=2 ", "-n 2")
 
     def test_a_program_that_is_alone_is_told_nothing(self):

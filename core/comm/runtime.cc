@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/error_id.h"
+#include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/comm/agreement.h"
 #include "core/comm/hierarchy/hierarchy.h"
@@ -104,7 +105,9 @@ Runtime::~Runtime() {
 }
 
 Status Runtime::JoinAlone() {
-  if (const std::string other = OtherLauncherText(std::getenv); !other.empty()) Warn(other);
+  static bool told = false;  // once; init is never called twice at a time
+  if (const std::string other = OtherLauncherText(std::getenv); !other.empty() && !std::exchange(told, true))
+    PrintMessage("dtrun: dtrun_init: warning: {}\n", other);
   Making making;
   making.backend = SelfBackend();
   making.backend_name = "self";

@@ -24,6 +24,7 @@ using store::testing::LocalStore;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
@@ -218,10 +219,31 @@ TEST_F(Runtime, ExplainsOptionsThatAreNoJson) {
   EXPECT_THAT(RunAndFail(variables), HasSubstr("DTRUN_BACKEND_OPTIONS"));
 }
 
-TEST_F(Runtime, ExplainsALogLevelThatDoesNotExist) {
+TEST_F(Runtime, TakesTheDefaultForALogLevelThatDoesNotExist) {
   Variables variables = Of(0, 1);
   variables["DTRUN_LOG"] = "loud";
-  EXPECT_THAT(RunAndFail(variables), HasSubstr("DTRUN_LOG: 'loud' in 'loud' is no level"));
+  Process rank("everything", variables);
+  EXPECT_EQ(rank.Join(), 0) << rank.errors;
+}
+
+TEST_F(Runtime, WarnsOnceOfALauncherWhoseRanksDoNotJoin) {
+  for (const Variables& variables : {Variables{{"WORLD_SIZE", "2"}},
+                                     {{"OMPI_COMM_WORLD_SIZE", "2"}},
+                                     {{"PMI_SIZE", "2"}},
+                                     {{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}}}) {
+    Process alone("everything", variables);
+    EXPECT_EQ(alone.Join(), 0);
+    const std::string given = variables.begin()->first + "=2 means that a launcher started 2 ranks";
+    const auto at = alone.errors.find(given);
+    EXPECT_NE(at, alone.errors.npos) << alone.errors;
+    EXPECT_EQ(alone.errors.find(given, at + 1), alone.errors.npos) << alone.errors;
+  }
+  for (const Variables& variables :
+       {Variables{{"WORLD_SIZE", "1"}}, {{"SLURM_NTASKS", "2"}}, {{"WORLD_SIZE", "many"}}}) {
+    Process alone("everything", variables);
+    EXPECT_EQ(alone.Join(), 0);
+    EXPECT_THAT(alone.errors, Not(HasSubstr("is alone")));
+  }
 }
 
 }  // namespace

@@ -173,21 +173,23 @@ def like(array: Any, shape: Sequence[int]) -> Any:
 
 # ---- memory of the transport
 
-_living: Dict[int, Tuple[Communicator, Any, int]] = {}  # by address: (communicator, handle, bytes) of memory with views
+_living: Dict[object, Tuple[Communicator, Any, int]] = {}  # (communicator, handle, bytes) of memory with views
 _waiting: List[Tuple[Optional[Communicator], Callable[[], None]]] = []  # ends that wait for the last view
 
 
 def allocate(comm: Communicator, size: int) -> memoryview:
     """Zeroed memory of the transport."""
     out = ctypes.c_void_p()
-    handle = comm._live()
-    status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())
-    if status:
-        raise comm._failure("alloc", status, False)
-    address = out.value or 0
-    memory = (ctypes.c_char * size).from_address(address)
-    _living[address] = (comm, handle, size)
-    weakref.finalize(memory, _free, address).atexit = False
+    with comm._inside:
+        handle = comm._live()
+        status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())
+        if status:
+            raise comm._failure("alloc", status, False)
+        address = out.value or 0
+        memory = (ctypes.c_char * size).from_address(address)
+        key = object()  # the address is another block's as soon as libdtrun has freed this one
+        _living[key] = (comm, handle, size)
+        weakref.finalize(memory, _free, key, address).atexit = False
     return memoryview(memory).cast("B")
 
 
@@ -210,11 +212,11 @@ def forget() -> None:
     _waiting.clear()
 
 
-def _free(address: int) -> None:
-    _, handle, _ = _living.pop(address, (None, None, 0))
-    if handle is None:
+def _free(key: object, address: int) -> None:
+    if key not in _living:
         return
-    _library.library().dtrun_free(handle, address)
+    _library.library().dtrun_free(_living[key][1], address)
+    _living.pop(key, None)  # last: until then its communicator stays
     for waits in list(_waiting):
         if not in_use(waits[0]):
             _waiting.remove(waits)

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import weakref
 from ctypes import byref, c_int32, c_void_p
 
 from . import _library, errors, objects
 from .buffers import HOST, allocate, describe, like, shape_of, when_unused
+from .calls import Calls
 from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, Checks, current_stream, integer, integers, reduction, scaled, start,
@@ -38,29 +38,26 @@ if TYPE_CHECKING:
 
     _Self = TypeVar("_Self", bound="Communicator")
 
-made: weakref.WeakSet[Communicator] = weakref.WeakSet()  # finalize() ends them
-
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 
 
-class Communicator(Checks):
+class Communicator(Calls, Checks):
     """A group of ranks. `rank` is this rank's number in it, `size` the number of ranks."""
 
     def __init__(self, handle: Any, library: ctypes.CDLL) -> None:
-        self._handle = handle
+        super().__init__(handle)
         self._library = library
         self.rank: int = library.dtrun_comm_rank(handle)
         self.size: int = library.dtrun_comm_size(handle)
         self.name: str = library.dtrun_comm_name(handle).decode()
         self._in_group: Optional[List[Any]] = None  # buffers of the open group
-        self._cause: Optional[str] = None  # of its failure, once it has been raised
         self._callers: Dict[int, str] = {}  # threads that torch.distributed has called from: their names
-        made.add(self)
 
     @property
     def backend(self) -> str:
         """The transport for host memory, such as "shm+gloo"; "self" in a world of one that dtrun did not start."""
-        return str(self._library.dtrun_comm_backend(self._live()).decode())
+        with self._inside:
+            return str(self._library.dtrun_comm_backend(self._live()).decode())
 
     def __repr__(self) -> str:
         state = f"rank {self.rank} of {self.size}" if self._handle else "ended"
@@ -81,9 +78,14 @@ class Communicator(Checks):
         if recv is not None:
             self._same("allreduce", a, b, a.count)
         if wait and a.device[0] == HOST and scale is None and self._in_group is None:
-            status = self._library.dtrun_allreduce(
-                self._live(), a.pointer, b.pointer, a.count, a.dtype, reduction(op), None, _library.error()
-            )
+            inside, error, reduce = self._inside, _library.error(), reduction(op)
+            try:
+                inside.append(error)
+                status = self._library.dtrun_allreduce(
+                    self._handle or self._live(), a.pointer, b.pointer, a.count, a.dtype, reduce, None, error
+                )
+            finally:
+                inside.remove(error)
             if status:
                 raise self._failure("allreduce", status)
             return send if recv is None else recv
@@ -243,18 +245,22 @@ class Communicator(Checks):
 
         A send and a receive of one group never wait for each other. Calls inside the block return None at once.
         """
-        library, handle = self._library, self._live()
-        if status := library.dtrun_group_begin(handle, _library.error()):
-            raise self._failure("group", status)
+        library = self._library
+        with self._inside:
+            if status := library.dtrun_group_begin(self._live(), _library.error()):
+                raise self._failure("group", status)
         kept: List[Any] = []
         self._in_group = kept
         try:
             yield
         finally:
             self._in_group = None
-            status = 0 if self._handle is None else library.dtrun_group_end(handle, None, _library.error())
+            with self._inside:
+                handle = self._handle
+                status = 0 if handle is None else library.dtrun_group_end(handle, None, _library.error())
             del kept
-        self._live()  # not if the program ends inside the block
+        if handle is None:
+            self._live()  # the program ends inside the block
         if status:
             raise self._failure("group", status)
 
@@ -276,8 +282,9 @@ class Communicator(Checks):
         to its functions first; None: this rank has no communicator of `backend`. Valid until this one ends.
         """
         found = _library.Extension(struct_size=ctypes.sizeof(_library.Extension))
-        if status := self._library.dtrun_comm_extension(self._live(), id.encode(), byref(found), _library.error()):
-            raise self._failure("extension", status, False)
+        with self._inside:
+            if status := self._library.dtrun_comm_extension(self._live(), id.encode(), byref(found), _library.error()):
+                raise self._failure("extension", status, False)
         return found
 
     # ---- communicators ----
@@ -289,35 +296,45 @@ class Communicator(Checks):
         """
         out = c_void_p()
         color, key = -1 if color is None else integer("split", "color", color), integer("split", "key", key)
-        if status := self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()):
-            raise self._failure("split", status, False)
-        return Communicator(out, self._library) if out else None
+        with self._inside:
+            if status := self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()):
+                raise self._failure("split", status, False)
+            return Communicator(out, self._library) if out else None
 
     def subset(self, ranks: Iterable[int]) -> Communicator:
         """Makes a communicator of `ranks`, where ranks[i] becomes rank i. Only these ranks call it, with the same list."""
         out = c_void_p()
         ranks = [integer("subset", "a rank", rank) for rank in integers("subset", "ranks", ranks, self.size, self.name)]
         array = (c_int32 * len(ranks))(*ranks)
-        status = self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error())
-        if status:
-            raise self._failure("subset", status, False)
-        return Communicator(out, self._library)
+        with self._inside:
+            if status := self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error()):
+                raise self._failure("subset", status, False)
+            return Communicator(out, self._library)
 
     def free(self) -> None:
         """Ends a communicator made by split or subset. Does nothing for the world and for one that has ended.
 
-        Waits for its running operations, at most `backend.timeout`.
+        Waits for its running operations and the calls of other threads, at most `backend.timeout`.
         """
-        if self._handle and self.name != "world":
+        if self.name == "world":
+            return
+        self._close()
+        if self._ending:
+            self._inside.wait()
             failure = wait_for_all(self)
-            handle, self._handle = self._handle, None
-            when_unused(self, lambda: self._library.dtrun_comm_free(handle))
+            with self._inside:  # finalize() of another thread waits for it
+                handle, self._ending = self._ending, None
+                if handle:
+                    self._inside.wait()  # for abort()
+                    when_unused(self, lambda: self._library.dtrun_comm_free(handle))
             if failure is not None:
                 raise failure
 
     def abort(self, reason: str = "aborted by the program") -> None:
         """Makes pending and later calls on this rank fail with Aborted. Any thread may call it."""
-        _library.check(self._library.dtrun_comm_abort(self._live(), reason.encode(), _library.error()), "abort")
+        with self._inside:
+            handle = self._handle or self._ending or self._live()
+            _library.check(self._library.dtrun_comm_abort(handle, reason.encode(), _library.error()), "abort")
 
     def alloc(self, size: int) -> memoryview:
         """A zeroed memoryview of `size` bytes that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
@@ -342,27 +359,6 @@ class Communicator(Checks):
         self._same(what, a, b, self.size * a.count if counts is None else sum(counts))
         return recv, b
 
-    def _live(self) -> Any:
-        if self._handle is None:
-            raise errors.FailedPrecondition(f"communicator {self.name} has ended: finalize() or its free() was called")
-        return self._handle
-
-    def _failure(self, what: str, status: int, lasts: bool = True) -> errors.Error:
-        """The exception for a failed call. If the failure was raised before, its text says so.
-
-        `lasts`: the failure is the communicator's, unless the arguments were rejected.
-        """
-        failure = _library.failure(status)
-        if str(failure) == self._cause:
-            return failure.reworded(f"{what}: '{self.name}' has failed before: {failure}")
-        if lasts:
-            self._raises(failure)
-        return _library.failure(status, what)
-
-    def _raises(self, failure: errors.Error) -> None:
-        if self._cause is None and failure.status not in errors.REFUSALS:
-            self._cause = str(failure)
-
     def _start(
         self, what: str, result: Any, a: Optional[Buffer], b: Optional[Buffer], wait: bool, stream: Optional[Stream], *,
         source: Optional[c_int32] = None, scale: float = 1.0, kind: int, count: int = 0, reduce: int = 0, root: int = -1,
@@ -383,12 +379,17 @@ class Communicator(Checks):
             stream = current_stream(buffer)
         work = None if wait or self._in_group is not None else c_void_p()
         out = None if work is None else byref(work)
-        status = start(self._library, self._handle or self._live(), op, kept, send_counts, recv_counts, source, stream, out)
-        if status:
-            raise self._failure(what, status)
+        inside, error = self._inside, _library.error()
+        try:
+            inside.append(error)
+            status = start(self, op, kept, send_counts, recv_counts, source, stream, out)
+            if status:
+                raise self._failure(what, status)
+            if work is not None:
+                return Work(work, result, kept, what, source, self)
+        finally:
+            inside.remove(error)
         if self._in_group is not None:
             self._in_group.append(kept)
             return None
-        if work is None:
-            return result if source is None else source.value
-        return Work(work, result, kept, what, source, self)
+        return result if source is None else source.value

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional
 
     from .buffers import Buffer
+    from .communicator import Communicator
 
 REDUCTIONS = {
     "sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5, "premul_sum": 6, "band": 7, "bor": 8, "bxor": 9, "land": 10, "lor": 11,
@@ -58,10 +59,10 @@ def current_stream(buffer: Buffer) -> _library.Stream:
 
 
 def start(
-    library: ctypes.CDLL, handle: Any, op: _library.Op, kept: List[Any], send_counts: Optional[List[int]],
+    comm: Communicator, op: _library.Op, kept: List[Any], send_counts: Optional[List[int]],
     recv_counts: Optional[List[int]], source: Optional[c_int32], stream: Optional[_library.Stream], out: Any,
 ) -> int:  # fmt: skip
-    """Submits `op` and returns the status. Adds to `kept` what libdtrun uses until the operation ends."""
+    """Submits `op` and returns the status; the caller is inside. Adds to `kept` what libdtrun uses until the operation ends."""
     if send_counts is not None:
         op.send_counts = _address_of(send_counts, kept)
     if recv_counts is not None:
@@ -70,10 +71,11 @@ def start(
         op.source = ctypes.pointer(source)
         kept.append(source)
     status: int
+    library, error = comm._library, _library.error()
     if stream is None:
-        status = library.dtrun_submit(handle, byref(op), out, _library.error())
+        status = library.dtrun_submit(comm._handle or comm._live(), byref(op), out, error)
     else:
-        status = library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error())
+        status = library.dtrun_submit_on(comm._handle or comm._live(), byref(op), byref(stream), out, error)
     return status
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 
 from . import _library, buffers, errors
-from .communicator import Communicator, made
+from .calls import living
+from .communicator import Communicator
 from .work import wait_for_all
 
 TYPE_CHECKING = False
@@ -30,7 +32,7 @@ class World(Communicator):
 _world: Optional[World] = None
 _inits = 0
 _joined = False  # in libdtrun; after the last finalize() too, while a view of alloc() lives
-_warned = False
+_EXIT_S = 90.0  # more than the default of backend.timeout
 
 
 def started_by_dtrun() -> bool:
@@ -62,46 +64,42 @@ def init() -> World:
         _world = World(library.dtrun_world(), library)
         if _world.size == 1:
             interrupts.stop()  # no call waits for another rank
-            _warn_of_other_launcher()
         atexit.register(_leave)
     return _world
-
-
-def _warn_of_other_launcher() -> None:
-    """Warns once if mpirun, torchrun or srun started this process: its ranks do not join each other without dtrun."""
-    global _warned
-    if _warned or started_by_dtrun():
-        return
-    for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"):
-        size = os.environ.get(name, "")
-        if not size.isdecimal() or int(size) < 2 or (name == "SLURM_NTASKS" and "SLURM_PROCID" not in os.environ):
-            continue
-        _warned = True
-        print(
-            f"dtrun: dtrun.init: warning: this process is alone, a world of one, but {name}={size} means that a launcher "
-            f"started {size} ranks. Start the program with dtrun -n {size}, or unset {name} if it is meant to be alone",
-            file=sys.stderr,
-            flush=True,
-        )
-        return
 
 
 def finalize() -> None:
     """Leaves the job. The last call ends every communicator; without an init() it does nothing.
 
-    Waits for running operations, at most `backend.timeout`. If a view of alloc() still exists, the process leaves with the
-    last view, or when the program ends.
+    Waits for running operations and the calls of other threads, at most `backend.timeout`. If a view of alloc() still exists,
+    the process leaves with the last view, or when the program ends.
     """
+    _finish(None)
+
+
+def _finish(longest: Optional[float]) -> bool:
+    """As finalize(). Returns False, and has freed nothing, if calls of other threads last longer than `longest` seconds."""
     global _world, _inits
     if _inits == 0:
-        return
+        return True
     if _inits > 1:
         _inits -= 1
         _library.library().dtrun_finalize()
-        return
+        return True
+    until = None if longest is None else time.monotonic() + longest
+    closed = False
+    while not closed:
+        comms = living()
+        for comm in comms:
+            comm._close()
+        if not all(comm._inside.wait(until) for comm in comms):
+            return False
+        closed = all(comm._handle is None for comm in living())  # a split that was inside has made one
     failure = wait_for_all()
-    for comm in list(made):  # the library is about to free them
-        comm._handle = None
+    for comm in comms:  # the library is about to free them
+        comm._ending = None
+    if not all(comm._inside.wait(until) for comm in comms):  # for abort() and free()
+        return False
     _world, _inits = None, 0
     buffers.when_unused(None, _end)
     from . import interrupts
@@ -109,6 +107,7 @@ def finalize() -> None:
     interrupts.stop()
     if failure is not None:
         raise failure
+    return True
 
 
 def _end() -> None:
@@ -120,9 +119,11 @@ def _end() -> None:
 
 
 def _leave() -> None:
+    """At the program's end. Waits for calls of daemon threads at most `_EXIT_S`, and then leaves without freeing what they use."""
     if getattr(sys, "last_value", None) is None:
         while _inits:
-            finalize()
+            if not _finish(_EXIT_S):
+                return
         if _joined:
             _end()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from _thread import allocate_lock
+from _thread import RLock
 from collections import deque
 
 from . import _library, errors
+from .calls import inside
 from .operations import limit
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ class Work:
         self._failure: Optional[errors.Error] = None
         self._source = source
         self._comm = comm
-        self._lock = allocate_lock()
+        self._lock = RLock()  # a signal handler may call finalize() where this thread holds it
         self.what = what
         _held.add(weakref.ref(self, _held.discard))
         if _dropped:
@@ -94,21 +95,26 @@ class Work:
     def wait_on(self, stream: _library.Stream) -> None:
         """Makes later work on `stream` (a _library.Stream) start after the operation. The calling thread does not wait, except
         on routes that order streams on the host, such as staging."""
-        with self._lock:  # done() in another thread may let the handle go
+        with self._lock, inside(self._comm):  # done() in another thread may let the handle go
             if self._handle is not None:
                 _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
 
     def _wait(self, timeout: Optional[float]) -> None:
-        if self._handle is None:
-            return  # another thread has seen its end
+        library, error = _library.library(), _library.error()
         limit_ns = -1 if timeout is None else int(timeout * 1e9)
-        status = _library.library().dtrun_work_wait(self._handle, limit_ns, _library.error())
+        with inside(self._comm):
+            if self._handle is None:
+                return  # another thread has seen its end
+            status = library.dtrun_work_wait(self._handle, limit_ns, error)
         if status == _library.PENDING:
             raise TimeoutError(f"{self.what} still runs after {timeout:g} s")
         self._end(status)
 
     def _end(self, status: int) -> None:
-        self._failure = None if status == _library.OK else _library.failure(status)
+        failure = None if status == _library.OK else _library.failure(status)
+        if self._handle is None:
+            return  # a signal handler's finalize() has seen its end
+        self._failure = failure
         handle, self._handle = self._handle, None
         _library.library().dtrun_work_release(handle)
         self._kept = None
@@ -144,10 +150,11 @@ def _taken() -> Iterator[Tuple[ctypes.c_void_p, Any, Any]]:
 def release_ended() -> None:
     """Releases the operations without a Work that have ended."""
     for operation in _taken():
-        if _tested(operation[0]) is None:
-            _dropped.append(operation)
-        else:  # a failure is the communicator's now: its next call raises it
-            _library.library().dtrun_work_release(operation[0])
+        with inside(operation[2]):
+            if _tested(operation[0]) is None:
+                _dropped.append(operation)
+            else:  # a failure is the communicator's now: its next call raises it
+                _library.library().dtrun_work_release(operation[0])
 
 
 def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore, Store
 from torch.distributed import distributed_c10d as c10d
 
-from .. import communicator, errors, process
+from .. import calls, errors, process
 from ..communicator import Communicator
 from .following import finish_in_order
 from .group import Group, groups
@@ -98,7 +98,7 @@ def _another(world: process.World) -> Communicator:
     except errors.Error as failure:
         if failure.status in errors.REFUSALS:
             raise
-        living = {comm for comm in communicator.made if comm._handle}
+        living = {comm for comm in calls.living() if comm._handle}
         if not _joins or process.inits() > 1 or living - {world, *(group.comm for group in groups)}:
             fix = "and other parts of this program use dtrun too, so it stays in its job: end the process"
             raise _refused("init_process_group", world, failure, fix) from None

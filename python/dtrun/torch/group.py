@@ -60,7 +60,7 @@ class Group(Reducing, Copying, ProcessGroup):
         self._monitored = 0
         self._names = ["", ""]
         self._fast = _library.library().dtrun_allreduce
-        self._handle = comm._live()
+        self._inside = comm._inside
         groups.add(self)
 
     def allreduce(self, tensors: Any, opts: Any = None, *rest: Any, **named: Any) -> Work:
@@ -70,11 +70,16 @@ class Group(Reducing, Copying, ProcessGroup):
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)
             dense = tensor.layout is torch.strided and plain(tensor)  # torch 2 has no answer for sparse CSR
-            if dtype and reduce and tensor.is_cpu and dense and self._coalesced is None and self._handle:
+            if dtype and reduce and tensor.is_cpu and dense and self._coalesced is None:
                 address = tensor.data_ptr()
-                status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
+                count, comm, inside, error = tensor.numel(), self.comm, self._inside, _library.error()
+                try:
+                    inside.append(error)
+                    status = self._fast(comm._handle or comm._live(), address, address, count, dtype, reduce, None, error)
+                finally:
+                    inside.remove(error)
                 if status:
-                    raise explained(self.comm._failure("allreduce", status), self.comm)
+                    raise explained(comm._failure("allreduce", status), comm)
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 
@@ -178,7 +183,6 @@ class Group(Reducing, Copying, ProcessGroup):
     def shutdown(self) -> None:
         """Ends the group, after the works with futures in use."""
         self._follow.stop()
-        self._handle = None
         self.comm.free()
 
 

@@ -64,10 +64,11 @@ def submit(
         stream = place.native(place.current())
     handle = None if wait else c_void_p()
     out = None if handle is None else byref(handle)
-    status = start(comm._library, comm._live(), op, kept, send_counts, recv_counts, source, stream, out)
-    if status:
-        raise explained(comm._failure(what, status), comm)
-    return None if handle is None else Started(handle, None, kept, what, source, comm)
+    with comm._inside:
+        status = start(comm, op, kept, send_counts, recv_counts, source, stream, out)
+        if status:
+            raise explained(comm._failure(what, status), comm)
+        return None if handle is None else Started(handle, None, kept, what, source, comm)
 
 
 class Launching:

@@ -46,7 +46,8 @@ class Started(work.Work):
         """Whether wait_on() blocks until the data has arrived; `kind` is that of its device."""
         if self._comm is None or self._handle is None:
             return False
-        return bool(_library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
+        with self._comm._inside:
+            return bool(_library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
 
     def tensors(self) -> List[torch.Tensor]:
         """Its tensors; none after its end was seen."""

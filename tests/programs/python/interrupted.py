@@ -3,7 +3,6 @@
 Ranks print "standing" before, and rank 0 afterwards how long after the signal it went on.
 """
 
-import linecache
 import os
 import signal
 import sys
@@ -11,7 +10,7 @@ import threading
 import time
 
 import numpy
-from checks import refused
+from checks import refused, stand_inside
 
 import dtrun
 
@@ -40,17 +39,9 @@ def free(world):
 def tell():
     """Prints "standing" once the main thread is inside a call of libdtrun and does not come back from it."""
 
-    def place():
-        frame = sys._current_frames()[threading.main_thread().ident]
-        inside = ".dtrun_" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        return (frame, frame.f_lasti) if inside else None
-
     def watch():
-        while True:
-            before = place()
-            time.sleep(0.05)
-            if before and before == place():
-                return print("standing", flush=True)
+        stand_inside(threading.main_thread())
+        print("standing", flush=True)
 
     threading.Thread(target=watch, daemon=True).start()
 
