@@ -5,6 +5,7 @@
 
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
+#include "core/base/text.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/trace/run.h"
@@ -51,7 +52,8 @@ int Trace(const TraceArguments& arguments) {
     PrintMessage(
         "dtrun: the timeline has no calls of ranks: --set trace.enabled=true notes those that use libdtrun; "
         "--torch adds those that torch.profiler has noted\n");
-  PrintMessage("dtrun: wrote '{}'; open it in ui.perfetto.dev\n", out.string());
+  if (std::filesystem::is_regular_file(out, none))
+    PrintOutput("{}: open it in ui.perfetto.dev\n", Printable(out.string()));
   return 0;
 }
 
