@@ -307,7 +307,7 @@ class Stop(LiveJob):
             result = self.dtrun("explain", folder, "--json")
             self.assertTrue(result.out, str(result))
             now = json.loads(result.out)["live"]
-            return now if now["quiet_seconds"] > 8 and "::recv at rank.cc" in str(now["places"][1:]) else None
+            return now if now["quiet_seconds"] > 8 and "recv (called by Main)" in str(now["places"][1:]) else None
 
         live = until(explained, "the hang")
         self.assertIsNone(live["straggler"])

@@ -188,6 +188,7 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
   // The function that it calls; for several names of one function the outermost.
   for (auto called = own; called != frames.begin();) {
     --called;
+    if (called->function.starts_with("dtrun::detail::")) continue;
     place.what = Called(called->function);
     if (!place.what.empty()) break;
   }

@@ -108,6 +108,20 @@ TEST(Native, KnowsOpenMpisFinalizeByTheFunctionThatItJumpsTo) {
   EXPECT_TRUE(place->waits);
 }
 
+TEST(Native, NamesTheProgramsLineAndNotThatOfAHeader) {
+  const char header[] = "/opt/dtrun/include/dtrun/dtrun.hpp";
+  const NativeFrame barrier{"dtrun_barrier", "/opt/dtrun/lib/libdtrun.so.1", "", 0};
+  const NativeFrame check{"dtrun::detail::check", "/home/me/train", "/opt/dtrun/include/dtrun/work.hpp", 86};
+  const NativeFrame own{"main", "/home/me/train", "/home/me/train.cc", 9};
+  const auto inlined = PlaceOf({barrier, {"operator()", "/home/me/train", header, 268}, check, own});
+  ASSERT_TRUE(inlined);
+  EXPECT_EQ(inlined->where, "train.cc:9");
+  EXPECT_TRUE(PlaceOf({barrier, check, own})->waits);
+  EXPECT_EQ(PlaceOf({barrier, check, own})->what, "dtrun_barrier");
+  EXPECT_EQ(PlaceOf({barrier, {"dtrun::Communicator::barrier", "/home/me/train", header, 267}, own})->what,
+            "dtrun::Communicator::barrier");
+}
+
 TEST(Native, OfAStrippedProgramNothingIsSaid) {
   EXPECT_FALSE(PlaceOf({{"nanosleep", "/usr/lib/libc.so.6", "", 0}, {"", "/home/me/train", "", 0}}));
   EXPECT_FALSE(PlaceOf({}));
