@@ -37,9 +37,8 @@ std::string OwnErrorPlaceIn(const std::vector<std::string>& lines);
 // The same of the stack that Python's faulthandler printed when a signal killed the process.
 std::string OwnCrashPlaceIn(const std::vector<std::string>& lines);
 
-// The lines without the native frames that handlers of a crash print, "[ 3]
-// /lib/libc.so.6(+0x26472)[0x7f41c5]", and without what a dump of faulthandler has beside the thread that
-// crashed and its innermost frames.
+// The lines without the native frames that a handler of a crash prints, such as "[ 3] main(+0x26)[0x7f41]", and
+// without what a dump of faulthandler has beside the thread that crashed and its innermost frames.
 std::vector<std::string> WithoutDumps(const std::vector<std::string>& lines);
 
 // Whether the line only marks a part of the source line above it: "    ~~~^^^^^".
