@@ -40,14 +40,16 @@ class Check(JobTest):
         self.assertIn("backend.options.interface", [option["key"] for option in gloo["options"]])
         self.assertIn('backend.name = "gloo"', gloo["use"])
         self.assertIn('launcher.name, cluster.from, cluster.connect = "slurm"', launcher["use"])
-        result = self.dtrun("plugins", "check", PLUGINS / "libdtrun_backend_gloo.so")
-        self.assert_ok(result)
-        for fact in ("ok: backend gloo", gloo["build_id"], "mode 0", "backend.options.interface"):
-            self.assertIn(fact, result.out)
+        for word in (PLUGINS / "libdtrun_backend_gloo.so", "gloo"):
+            result = self.dtrun("plugins", "check", word)
+            self.assert_ok(result)
+            for fact in ("ok: backend gloo", gloo["build_id"], "mode 0", "backend.options.interface"):
+                self.assertIn(fact, result.out)
 
     def test_what_is_no_plugin(self):
         name = "libdtrun_backend_x.so"
         self.assertIn("no such file", self.refusal(self.folder / name))
+        self.assertIn("no such file", self.refusal("slrum"))
         (self.folder / name).mkdir()
         self.assertIn("is a folder", self.refusal(self.folder / name))
         for text in ("hello\n", "#" * 1000):

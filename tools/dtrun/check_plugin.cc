@@ -194,7 +194,7 @@ int CheckPlugins(const ConfigArguments& arguments, const std::vector<std::string
   bool good = true;
   Json all = Json::array();
   for (const std::string& file : files) {
-    const Verdict verdict = VerdictOf(arguments, file);
+    const Verdict verdict = VerdictOf(arguments, PluginFileOf(file, arguments.plugin_dirs));
     good = good && verdict.refusal.empty() && verdict.problems.empty();
     if (json) all.push_back(AsJson(verdict));
     if (!json) WriteForReading(AsText(verdict));

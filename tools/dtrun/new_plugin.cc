@@ -215,14 +215,15 @@ int NewPlugin(const NewPluginArguments& arguments) {
   return 0;
 }
 
-int VerifyPlugin(const std::string& file, const std::vector<std::string>& arguments) {
+int VerifyPlugin(const std::string& word, const std::vector<std::string>& arguments) {
   const fs::path sdk = SdkWith("bin/dtrun-conformance");
   if (sdk.empty()) return Complain(WithoutSdk("dtrun-conformance is"));
+  const std::string file = PluginFileOf(word, {});
   if (const Status loadable = CheckFile(file); !loadable) return Complain(loadable.error());
   std::vector<std::string> words{(sdk / "bin/dtrun-conformance").string(), "--plugin", file};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& one : words) argv.push_back(one.data());
   argv.push_back(nullptr);
   ::execv(argv[0], argv.data());
   return Complain(Error::System(fmt::format("start '{}'", words[0]), errno));

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -128,6 +129,15 @@ std::string TableOf(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+std::string PluginFileOf(const std::string& word, const std::vector<std::string>& plugin_dirs) {
+  std::error_code none;
+  if (std::filesystem::exists(word, none) || !plugin::IsName(word)) return word;
+  const std::vector<plugin::File> files = plugin::FindAll(plugin::SearchPath(plugin_dirs, {}));
+  const auto found = std::ranges::find_if(
+      files, [&](const plugin::File& file) { return plugin::FileForm(file.name) == plugin::FileForm(word); });
+  return found == files.end() ? word : found->path.string();
+}
 
 std::string ShownName(const plugin::File& file) {
   std::string name = file.name;
@@ -324,7 +334,7 @@ void AddPlugins(CLI::App& app, ConfigArguments* job, Verbs* to) {
   AddOverrides(describe, job);
   to->push_back({describe, [job, own] { return DescribePlugin(*job, own->name, own->kind, own->json); }});
   CLI::App* check = plugins->add_subcommand("check", "What dtrun says of plugin files; starts no job");
-  check->add_option("PLUGIN", own->files, "Files, such as build/libdtrun_backend_NAME.so")
+  check->add_option("PLUGIN", own->files, "Files, such as build/libdtrun_backend_NAME.so, or installed names")
       ->type_name("FILE")
       ->required();
   check->add_flag("--json", own->json, "Machine-readable");
@@ -332,7 +342,9 @@ void AddPlugins(CLI::App& app, ConfigArguments* job, Verbs* to) {
   to->push_back({check, [job, own] { return CheckPlugins(*job, own->files, own->json); }});
   CLI::App* verify =
       plugins->add_subcommand("verify", "Try a plugin against every rule of the ABI, by dtrun-conformance");
-  verify->add_option("PLUGIN", own->files, "The file; arguments of dtrun-conformance follow it")
+  verify
+      ->add_option("PLUGIN", own->files,
+                   "The file, or an installed name; arguments of dtrun-conformance follow it")
       ->type_name("FILE")
       ->required()
       ->expected(1);

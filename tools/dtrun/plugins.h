@@ -14,6 +14,9 @@ namespace dtrun::cli {
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
 int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
                    bool json);
+// The file that `word` means: itself, or where there is no such file, that of the installed plugin of this
+// name.
+std::string PluginFileOf(const std::string& word, const std::vector<std::string>& plugin_dirs);
 // 1 if a file is refused or breaks a rule.
 int CheckPlugins(const ConfigArguments& arguments, const std::vector<std::string>& files, bool json);
 
@@ -29,8 +32,9 @@ struct NewPluginArguments {
 // Writes a plugin that builds and passes dtrun-conformance. The exit code.
 int NewPlugin(const NewPluginArguments& arguments);
 
-// Becomes dtrun-conformance, for `file` and with these arguments. Returns the exit code 2 if it cannot.
-int VerifyPlugin(const std::string& file, const std::vector<std::string>& arguments);
+// Becomes dtrun-conformance, for a file or an installed name, with these arguments. Returns the exit code 2
+// if it cannot.
+int VerifyPlugin(const std::string& word, const std::vector<std::string>& arguments);
 
 // As in launcher.name: launchers are named with hyphens, their files with underscores.
 std::string ShownName(const plugin::File& file);
