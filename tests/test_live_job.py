@@ -12,7 +12,7 @@ import sys
 import termios
 import unittest
 
-from support.job import DTRUN, RANK, READS_STACKS, JobTest, end, free_port, main, needs_stacks, needs_torch, nightly, until
+from support.job import DTRUN, RANK, READS_STACKS, JobTest, end, main, needs_stacks, needs_torch, nightly, until
 
 HANG = """import time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -345,19 +345,6 @@ class Stop(LiveJob):
             result = self.dtrun(verb, folder)
             self.assertEqual(result.code, 2, str(result))
             self.assertIn(str(folder), result.err)
-
-    def test_a_job_whose_hosts_join_tells_which_are_missing(self):
-        port = free_port()
-        job = self.start("torchrun", "--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1", f"--master-port={port}",
-                         f"--log-dir={self.folder / 'logs'}", "--no-python", "true")
-        missing = f"1 of 2 hosts joined; 1 missing; waiting at 127.0.0.1:{port}"
-        folder = until(lambda: next(iter(self.folder.glob("logs/*/control")), None), "the control socket").parent
-        until(lambda: f"  hosts      {missing}" in self.dtrun("explain", folder).out, "the missing host")
-        self.assertIn(missing, self.dtrun("ps").out)
-        self.assertIn(missing, self.dtrun("top", folder, "--seconds=0.1").out)
-        self.golden_error(self.dtrun("stacks", folder), missing)
-        self.assert_ok(self.dtrun("stop", folder))
-        self.assertEqual(job.finish().code, 2)  # torchrun's form: no rank ran
 
     def test_a_copied_folder_and_a_killed_dtrun_are_no_running_jobs(self):
         job = self.sleep(1)

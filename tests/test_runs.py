@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from support.job import DTRUN, JobTest, main, until
+from support.job import DTRUN, JobTest, free_port, main, until
 
 
 class Runs(JobTest):
@@ -13,6 +13,19 @@ class Runs(JobTest):
         result = self.dtrun("ps", "--json", *flags)
         self.assert_ok(result)
         return json.loads(result.out)
+
+    def test_a_job_whose_hosts_join_tells_which_are_missing(self):
+        port = free_port()
+        job = self.start("torchrun", "--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1", f"--master-port={port}",
+                         f"--log-dir={self.folder / 'logs'}", "--no-python", "true")
+        missing = f"1 of 2 hosts joined; 1 missing; waiting at 127.0.0.1:{port}"
+        folder = until(lambda: next(iter(self.folder.glob("logs/*/control")), None), "the control socket").parent
+        until(lambda: f"  hosts      {missing}" in self.dtrun("explain", folder).out, "the missing host")
+        self.assertIn(missing, self.dtrun("ps").out)
+        self.assertIn(missing, self.dtrun("top", folder, "--seconds=0.1").out)
+        self.golden_error(self.dtrun("stacks", folder), missing)
+        self.assert_ok(self.dtrun("stop", folder))
+        self.assertEqual(job.finish().code, 2)  # torchrun's form: no rank ran
 
     def test_live_jobs_come_first_and_past_ones_say_how_they_ended(self):
         live = self.start("-n", "2", "--set", "job.name=live", "sh", "-c", "echo ready; exec sleep 1000")

@@ -275,8 +275,7 @@ std::string OtherLauncherText(const Lookup& lookup) {
     if (!ranks || *ranks < 2 || batch) continue;
     return fmt::format(
         "this process is alone, a world of one, but {0}={1} means that a launcher started {1} ranks; start "
-        "the "
-        "program with dtrun -n {1}, or unset {0} if it is meant to be alone",
+        "the program with dtrun -n {1}, or unset {0} if it is meant to be alone",
         name, *ranks);
   }
   return {};
