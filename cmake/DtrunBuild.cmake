@@ -46,6 +46,9 @@ if(CCACHE)
 endif()
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # ccache's; always, so that flags are the same without it
 
+# gcc looks for garbage too often in units of this size: 11 % of a unit's time, for 0.3 of 1.6 GB.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=600000>")
+
 # Hardening, of this tree alone: what compiles against the SDK chooses its own (docs/security.md). A flag that another
 # processor's compiler lacks is left out.
 include(CheckCXXCompilerFlag)
