@@ -57,6 +57,25 @@ class Contract(JobTest):
                     self.assertRegex(result.err, r"job '\w+' .* match: rank 0 calls broadcast .* root 0\), rank 1 calls")
                     self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
+    def test_messages_that_differ_are_named(self):
+        for name, sets in {**LAYERS, **BACKENDS}.items():
+            if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists():
+                continue
+            for what, theirs in (("dtype", "int32 x 8"), ("count", "float32 x 4")):
+                with self.subTest(layer=name, what=what):
+                    result = self.ranks(2, RANK, "mismatch", what, sets=[*sets, "backend.timeout=60s"])
+                    self.assertNotEqual(result.code, 0, str(result))  # it may be told by finalize
+                    self.assertRegex(result.err, r"job '\w+' .* match: rank 0 sends float32 x 8, rank 1 receives " + theirs)
+                    self.assertEqual(self.last_verdict()["exit_class"], "user-error")
+            with self.subTest(layer=name, what="leave"):  # the program has wrong values, and ends
+                result = self.ranks(2, RANK, "mismatch", "dtype", "leave", sets=[*sets, "backend.timeout=60s"])
+                self.assertNotEqual(result.code, 0, str(result))
+                self.assertIn("rank 0 sends float32 x 8, rank 1 receives int32 x 8", result.err)
+            with self.subTest(layer=name, what="tag"):
+                result = self.ranks(2, RANK, "mismatch", "tag", sets=[*sets, "backend.timeout=1s", "job.grace=1s"])
+                self.assertEqual(result.code, 3, str(result))
+                self.assertIn("rank 0 has sent tag 7", result.err)
+
     def test_a_rank_that_joins_again_may_call_what_it_likes(self):
         for name, sets in LAYERS.items():
             with self.subTest(layer=name):

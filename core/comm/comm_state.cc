@@ -83,6 +83,8 @@ contract::Message MessageOf(const dtrun_op& op, bool on_device) {
           .peer = op.peer,
           .tag = op.tag,
           .on_device = on_device,
+          .dtype = static_cast<std::uint8_t>(op.dtype),
+          .count = op.count,
           .counted = (op.flags & DTRUN_OP_DETACHED) == 0};
 }
 
@@ -151,6 +153,10 @@ void CommState::AddFacts(const dtrun_op& op, Error& error) const {
     auto [text, behind] = making.recorder->Whereabouts(*ring_, op.sequence);
     if (!text.empty()) error.text += "; " + text;
     if (error.code == DTRUN_TIMEOUT) error.ranks = std::move(behind);
+  }
+  if (op.kind == DTRUN_RECV && op.peer >= 0 && ring_ != nullptr) {
+    const std::string other = making.recorder->Unreceived(*ring_, op.peer);
+    if (!other.empty()) error.text += "; " + other;
   }
   error.text += RankInJob(making, error.peer);
 }

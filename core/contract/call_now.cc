@@ -12,7 +12,22 @@
 namespace dtrun::contract {
 namespace {
 
-CallNow MessageNow(const Ring& ring, const Heading& heading, MessageUnderWay found) {
+// "(rank 0 has sent tag 5)" of a receive from `peer`, if there are messages of it with other tags.
+std::string DetailsOf(const RecorderMemory& recorder_memory, const Ring& to, std::uint64_t communicator,
+                      int peer) {
+  for (int rank = 0; rank < recorder_memory.ranks; ++rank) {
+    for (const Ring& from : recorder_memory.RingsOf(rank)) {
+      const auto [heading, damage] = ReadHeading(from, recorder_memory.ranks);
+      if (!heading || heading->communicator != communicator || heading->rank != peer) continue;
+      const std::string text = UnreceivedText(from, to);
+      return text.empty() ? "" : "(" + text + ")";
+    }
+  }
+  return {};
+}
+
+CallNow MessageNow(const RecorderMemory& recorder_memory, const Ring& ring, const Heading& heading,
+                   MessageUnderWay found) {
   CallNow now;
   now.call = {.under_way = true,
               .message = true,
@@ -20,6 +35,8 @@ CallNow MessageNow(const Ring& ring, const Heading& heading, MessageUnderWay fou
               .group = Printable(heading.name),
               .number = found.number,
               .name = std::move(found.text)};
+  if (found.receives && found.peers.size() == 1)
+    now.call.details = DetailsOf(recorder_memory, ring, heading.communicator, found.peers.front());
   now.awaited.emplace();
   if (!found.known) return now;
   now.awaited->communicator = heading.communicator;
@@ -63,7 +80,7 @@ std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
       if (message) {
         message->awaited.emplace();
       } else {
-        message = MessageNow(ring, *heading, *std::move(found));
+        message = MessageNow(recorder_memory, ring, *heading, *std::move(found));
       }
     }
     if (last && heading->started <= most) continue;

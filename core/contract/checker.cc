@@ -95,16 +95,16 @@ std::vector<Damage> Checker::TakeDamage() { return std::exchange(news_, {}); }
 std::optional<Difference> Checker::CompareAll() {
   std::optional<Difference> found;
   std::map<std::uint64_t, Member> firsts;  // of each communicator
-  std::map<std::uint64_t, std::vector<Member>> with_devices;
+  std::map<std::uint64_t, std::vector<Member>> with_messages;
   for (int rank = 0; rank < recorder_memory_.ranks; ++rank) {
     if (damaged_[static_cast<std::size_t>(rank)].left_out) continue;
     for (Member& member : MembersOf(rank)) {
       const auto [first, is_new] = firsts.try_emplace(member.heading.communicator, member);
       if (!is_new && !found) found = Compare(first->second, member);
-      if (UsesDevices(*member.ring)) with_devices[member.heading.communicator].push_back(member);
+      if (HasMessages(*member.ring)) with_messages[member.heading.communicator].push_back(member);
     }
   }
-  for (auto at = with_devices.begin(); !found && at != with_devices.end(); ++at)
+  for (auto at = with_messages.begin(); !found && at != with_messages.end(); ++at)
     found = CompareMessages(at->second);
   return found;
 }

@@ -1,10 +1,13 @@
 #include "core/contract/messages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/contract/ring.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::contract {
 namespace {
@@ -25,7 +28,9 @@ std::size_t RowOf(std::uint64_t key, int probe) {
 }
 
 std::uint64_t SealOf(const MessageLog& log) {
-  return (log.key ^ log.last * 0xff51afd7ed558ccdu ^ (log.first << 32 | log.first >> 32)) *
+  std::uint64_t contents = 0;
+  for (const std::uint64_t content : log.contents) contents = (contents << 9 | contents >> 55) ^ content;
+  return (log.key ^ log.last * 0xff51afd7ed558ccdu ^ (log.first << 32 | log.first >> 32) ^ contents) *
              0x9e3779b97f4a7c15u |
          1;
 }
@@ -35,15 +40,26 @@ void Store(MessageRow& row, const MessageLog& log) {
   std::atomic_thread_fence(std::memory_order_release);
   row.last.store(log.last, std::memory_order_relaxed);
   row.first.store(log.first, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < log.contents.size(); ++i)
+    row.contents[i].store(log.contents[i], std::memory_order_relaxed);
   row.key.store(log.key, std::memory_order_relaxed);
   row.seal.store(SealOf(log), std::memory_order_release);
+}
+
+MessageLog Copy(const MessageRow& row) {
+  MessageLog log{row.key.load(std::memory_order_relaxed),
+                 row.last.load(std::memory_order_relaxed),
+                 row.first.load(std::memory_order_relaxed),
+                 {}};
+  for (std::size_t i = 0; i < log.contents.size(); ++i)
+    log.contents[i] = row.contents[i].load(std::memory_order_relaxed);
+  return log;
 }
 
 // Empty if it is changing, or was overwritten.
 std::optional<MessageLog> Load(const MessageRow& row) {
   const std::uint64_t seal = row.seal.load(std::memory_order_acquire);
-  const MessageLog log{row.key.load(std::memory_order_relaxed), row.last.load(std::memory_order_relaxed),
-                       row.first.load(std::memory_order_relaxed)};
+  const MessageLog log = Copy(row);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (seal != SealOf(log) || row.seal.load(std::memory_order_relaxed) != seal) return std::nullopt;
   return log;
@@ -77,15 +93,34 @@ std::optional<bool> OnDevice(const MessageLog& log, std::uint64_t number) {
   return std::nullopt;
 }
 
-MessageLog With(const MessageLog& log, bool on_device) {
-  const std::uint64_t kind = on_device ? 1 : 0, count = CountOf(log), run = log.first >> 1;
+constexpr int kCountBits = 56;
+
+std::uint64_t& ContentOf(MessageLog& log, std::uint64_t number) {
+  return log.contents[number % kMessageContents];
+}
+
+// Of message `number`; empty if it is not remembered.
+std::optional<std::uint64_t> ContentOf(const MessageLog& log, std::uint64_t number) {
+  if (number == 0 || number > CountOf(log) || CountOf(log) - number >= kMessageContents) return std::nullopt;
+  return log.contents[number % kMessageContents];
+}
+
+// "float32 x 8"
+std::string ContentText(std::uint64_t content) {
+  return fmt::format("{} x {}", sdk::TypeName(static_cast<std::int32_t>(content >> kCountBits)),
+                     content & ((std::uint64_t{1} << kCountBits) - 1));
+}
+
+MessageLog With(const MessageLog& log, const Message& message) {
+  const std::uint64_t kind = message.on_device ? 1 : 0, count = CountOf(log), run = log.first >> 1;
   MessageLog next = log;
   next.last = (count + 1) << kRemembered | ((log.last << 1 | kind) & kRecent);
   if (count == 0 || (run == count && (log.first & 1) == kind)) next.first = (count + 1) << 1 | kind;
+  ContentOf(next, count + 1) = std::uint64_t{message.dtype} << kCountBits | message.count;
   return next;
 }
 
-std::optional<std::uint64_t> FirstDiffering(const MessageLog& a, const MessageLog& b) {
+std::optional<std::uint64_t> FirstInOtherMemory(const MessageLog& a, const MessageLog& b) {
   const std::uint64_t last = std::min(CountOf(a), CountOf(b)), most = std::max(CountOf(a), CountOf(b));
   const auto differs = [&](std::uint64_t number) {
     if (number > last) return false;
@@ -102,6 +137,16 @@ std::optional<std::uint64_t> FirstDiffering(const MessageLog& a, const MessageLo
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> FirstWithOtherContent(const MessageLog& a, const MessageLog& b) {
+  const std::uint64_t last = std::min(CountOf(a), CountOf(b));
+  for (std::uint64_t number = last > kMessageContents ? last - kMessageContents + 1 : 1; number <= last;
+       ++number) {
+    const std::optional<std::uint64_t> of_a = ContentOf(a, number), of_b = ContentOf(b, number);
+    if (of_a && of_b && *of_a != *of_b) return number;
+  }
+  return std::nullopt;
+}
+
 std::string MemoryOf(const Ring& ring, bool on_device) {
   return on_device ? "memory of " + DeviceOf(ring) : "memory of the host";
 }
@@ -113,12 +158,13 @@ std::optional<MessageLog> Note(Ring& ring, const Message& message) {
   MessageRow* const row = RowFor(ring, key);
   if (row == nullptr) {
     ring.others_under_way.fetch_add(1, std::memory_order_relaxed);
+    if (message.peer < 0) ring.any_without_row.store(true, std::memory_order_release);
     return std::nullopt;
   }
-  const MessageLog before{key, row->last.load(std::memory_order_relaxed),
-                          row->first.load(std::memory_order_relaxed)};
+  MessageLog before = Copy(*row);
+  before.key = key;
   if (before.last == kUncounted) return before;
-  MessageLog after = With(before, message.on_device);
+  MessageLog after = With(before, message);
   if (!message.counted) after.last = kUncounted;
   Store(*row, after);
   return before;
@@ -164,6 +210,7 @@ std::optional<MessageUnderWay> FindUnderWay(const Ring& ring) {
   }
   if (others && !found) found = {"a send or recv", 0, {}};
   if (found) {
+    found->receives = receives;
     found->known = !others;
     if (others || std::ranges::count(found->peers, -1) > 0) found->peers.clear();
   }
@@ -179,10 +226,12 @@ void ClearMessages(Ring& ring) {
     row.key = 0;
     row.last = 0;
     row.first = 0;
+    for (auto& content : row.contents) content = 0;
     row.seal = 0;
     row.ended = 0;
   }
   ring.others_under_way = 0;
+  ring.any_without_row = false;
   ring.asked = 0;
 }
 
@@ -191,6 +240,7 @@ std::vector<MessageLog> ReadMessages(const Ring& ring) {
   for (const MessageRow& row : ring.messages) {
     if (const auto log = Load(row); log && log->key != 0) logs.push_back(*log);
   }
+  if (ring.any_without_row.load(std::memory_order_acquire)) logs.clear();
   return logs;
 }
 
@@ -206,7 +256,37 @@ std::uint64_t MarkOf(const Ring& ring) {
   return mark;
 }
 
-bool UsesDevices(const Ring& ring) { return ring.device[0] != '\0'; }
+std::vector<std::uint32_t> UnreceivedTags(const Ring& from, const Ring& to) {
+  std::vector<std::uint32_t> tags;
+  for (const MessageRow& row : from.messages) {
+    const std::optional<MessageLog> sent = Load(row);
+    if (!sent || sent->last == kUncounted || sent->key >> 32 != KeyOf(true, to.rank, 0) >> 32) continue;
+    const auto tag = static_cast<std::uint32_t>(sent->key);
+    const std::uint64_t key = KeyOf(false, from.rank, tag);
+    const std::optional<MessageLog> received = Find(to, key);
+    if (Find(to, KeyOf(false, -1, tag)) || (!received && RowFor(to, key) == nullptr)) continue;
+    if (received && (received->last == kUncounted || CountOf(*received) >= CountOf(*sent))) continue;
+    tags.push_back(tag);
+  }
+  if (to.any_without_row.load(std::memory_order_acquire)) tags.clear();
+  std::ranges::sort(tags);
+  return tags;
+}
+
+std::string UnreceivedText(const Ring& from, const Ring& to) {
+  constexpr std::size_t kMostShown = 4;
+  std::vector<std::uint32_t> tags = UnreceivedTags(from, to);
+  if (tags.empty()) return {};
+  const char* const more = tags.size() > kMostShown ? " and others" : "";
+  tags.resize(std::min(tags.size(), kMostShown));
+  return fmt::format("rank {} has sent tag{} {}{}", from.rank, tags.size() == 1 ? "" : "s",
+                     fmt::join(tags, ", "), more);
+}
+
+bool HasMessages(const Ring& ring) {
+  return std::ranges::any_of(
+      ring.messages, [](const MessageRow& row) { return row.key.load(std::memory_order_relaxed) != 0; });
+}
 
 std::optional<MessageDifference> DifferingMessage(const Ring& from, const std::string& name,
                                                   const std::function<const Ring*(int)>& ring_of) {
@@ -220,16 +300,26 @@ std::optional<MessageDifference> DifferingMessage(const Ring& from, const std::s
     const auto tag = static_cast<std::uint32_t>(sent->key);
     const std::optional<MessageLog> received = Find(to, KeyOf(false, from.rank, tag));
     // Read last: a receive that follows a message from any rank is recorded later than that message.
-    const bool from_any = Find(to, KeyOf(false, -1, tag)).has_value();
+    const bool from_any =
+        Find(to, KeyOf(false, -1, tag)).has_value() || to.any_without_row.load(std::memory_order_acquire);
     if (!received || received->last == kUncounted || from_any) continue;
-    const std::optional<std::uint64_t> number = FirstDiffering(*sent, *received);
-    if (!number) continue;
-    std::string text = fmt::format(
-        "message {} with tag {} from rank {} to rank {} on '{}' differs: rank {} sends {}, rank {} receives "
-        "into {}; use one kind of memory on both sides, or a tag for each kind",
-        *number, tag, from.rank, peer, name, from.rank, MemoryOf(from, *OnDevice(*sent, *number)), peer,
-        MemoryOf(to, *OnDevice(*received, *number)));
-    return MessageDifference{from.rank, peer, std::move(text)};
+    const auto differs = [&](std::uint64_t number, const std::string& sends, const std::string& receives,
+                             const char* next) {
+      return MessageDifference{
+          from.rank, peer,
+          fmt::format(
+              "message {} with tag {} from rank {} to rank {} on '{}' differs: rank {} sends {}, rank {} "
+              "receives {}; {}",
+              number, tag, from.rank, peer, name, from.rank, sends, peer, receives, next)};
+    };
+    if (const auto number = FirstInOtherMemory(*sent, *received))
+      return differs(*number, MemoryOf(from, *OnDevice(*sent, *number)),
+                     "into " + MemoryOf(to, *OnDevice(*received, *number)),
+                     "use one kind of memory on both sides, or a tag for each kind");
+    if (const auto number = FirstWithOtherContent(*sent, *received))
+      return differs(*number, ContentText(*ContentOf(std::as_const(*sent), *number)),
+                     ContentText(*ContentOf(std::as_const(*received), *number)),
+                     "a send and its receive have one type and count");
   }
   return std::nullopt;
 }

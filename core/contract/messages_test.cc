@@ -58,6 +58,49 @@ TEST_F(MessagesTest, NamesTheMessageBothRanksBothMemoriesAndWhatToDo) {
   EXPECT_EQ(difference->second, 1);
 }
 
+TEST_F(MessagesTest, NamesAnotherTypeAndAnotherCount) {
+  Note(Of(0), {.sends = true, .peer = 1, .tag = 3, .dtype = DTRUN_FLOAT16, .count = 8});
+  Note(Of(1), {.sends = false, .peer = 0, .tag = 3, .dtype = DTRUN_BFLOAT16, .count = 8});
+  EXPECT_EQ(Found(),
+            "message 1 with tag 3 from rank 0 to rank 1 on 'world' differs: rank 0 sends float16 x 8, rank 1 "
+            "receives bfloat16 x 8; a send and its receive have one type and count");
+}
+
+TEST_F(MessagesTest, ComparesTheLastContents) {
+  for (std::uint64_t i = 0; i < 1000; ++i) Note(Of(0), {.sends = true, .peer = 1, .count = i});
+  for (std::uint64_t i = 0; i < 999; ++i) {
+    Note(Of(1), {.sends = false, .peer = 0, .count = i});
+    ASSERT_EQ(Found(), "") << i;
+  }
+  Note(Of(1), {.sends = false, .peer = 0, .count = 5});
+  EXPECT_THAT(Found(), HasSubstr("message 1000 with tag 0"));
+}
+
+TEST_F(MessagesTest, FromAnyRankWithoutARowEndTheComparison) {
+  for (const std::uint64_t count : {1, 4, 8}) Note(Of(0), {.sends = true, .peer = 1, .count = count});
+  Note(Of(1), {.sends = false, .peer = 0, .count = 1});
+  for (std::uint32_t tag = 1; tag < 10 * kMessageRows; ++tag) Receive(1, 2, false, tag);
+  Note(Of(1), {.sends = false, .peer = -1, .count = 4});
+  ASSERT_TRUE(Of(1).any_without_row);
+  Note(Of(1), {.sends = false, .peer = 0, .count = 8});
+  EXPECT_EQ(Found(), "");
+}
+
+TEST_F(MessagesTest, KnowsTheTagsThatNoReceiveWasBegunFor) {
+  using ::testing::ElementsAre;
+  Send(0, 1, false, 7);
+  Send(0, 1, false, 5);
+  Send(0, 1, false, 5);
+  Send(0, 2, false, 9);
+  Send(1, 0, false, 8);
+  Receive(1, 0, false, 5);
+  Receive(1, 0, false, 6);
+  EXPECT_THAT(UnreceivedTags(Of(0), Of(1)), ElementsAre(5, 7));
+  Receive(1, 0, false, 7);
+  Receive(1, -1, false, 5);
+  EXPECT_THAT(UnreceivedTags(Of(0), Of(1)), IsEmpty());
+}
+
 TEST_F(MessagesTest, FindsTheReverse) {
   Receive(0, 1, false);
   Send(1, 0, true);

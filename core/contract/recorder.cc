@@ -146,43 +146,50 @@ std::optional<Error> Recorder::AnyDifference(const Ring& ring, const std::string
       if (std::optional<Error> differs = Difference(ring, name, number)) return differs;
     }
   }
-  return std::nullopt;
+  return MessageDifference(ring, name);
 }
+
+namespace {
+
+// Whether `other` is a ring of the communicator of `ring`. `left`: also if its rank has left that.
+bool IsOfSame(const Ring& ring, const Ring& other, bool left) {
+  const std::uint64_t now = other.communicator.load(std::memory_order_acquire),
+                      identity = ring.identity.load();
+  return now == ring.communicator.load() ||
+         (left && now == 0 && identity != 0 && other.identity.load() == identity);
+}
+
+}  // namespace
 
 std::vector<const Ring*> Recorder::OthersOf(const Ring& ring, bool left) const {
   std::vector<const Ring*> others;
   const RecorderMemory& memory = mapping_.recorder_memory();
-  const std::uint64_t communicator = ring.communicator.load(), identity = ring.identity.load();
-  const auto is_other = [&](const Ring& other) {
-    const std::uint64_t now = other.communicator.load(std::memory_order_acquire);
-    return now == communicator || (left && now == 0 && identity != 0 && other.identity.load() == identity);
-  };
   for (int rank = 0; rank < memory.ranks; ++rank) {
     if (rank == rank_) continue;
     for (const Ring& other : memory.RingsOf(rank)) {
-      if (&other != &ring && is_other(other) && !other.moving.load(std::memory_order_acquire))
+      if (&other != &ring && IsOfSame(ring, other, left) && !other.moving.load(std::memory_order_acquire))
         others.push_back(&other);
     }
   }
   return others;
 }
 
-std::map<int, const Ring*> Recorder::RingsOf(std::uint64_t communicator) const {
+std::map<int, const Ring*> Recorder::RingsOf(const Ring& ring) const {
   std::map<int, const Ring*> rings;
   const RecorderMemory& memory = mapping_.recorder_memory();
   for (int rank = 0; rank < memory.ranks; ++rank) {
-    for (const Ring& ring : memory.RingsOf(rank)) {
-      if (const HeadingRead read = ReadHeading(ring, memory.ranks);
-          read.heading && read.heading->communicator == communicator)
-        rings.emplace(read.heading->rank, &ring);
+    for (const Ring& other : memory.RingsOf(rank)) {
+      if (!IsOfSame(ring, other, true)) continue;
+      if (const HeadingRead read = ReadHeading(other, memory.ranks); read.heading)
+        rings.emplace(read.heading->rank, &other);
     }
   }
   return rings;
 }
 
 std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::string& name) const {
-  if (!UsesDevices(ring)) return std::nullopt;
-  const std::map<int, const Ring*> rings = RingsOf(ring.communicator.load());
+  if (!HasMessages(ring)) return std::nullopt;
+  const std::map<int, const Ring*> rings = RingsOf(ring);
   for (const auto& [rank, from] : rings) {
     const auto differs = DifferingMessage(*from, name, [&](int to) -> const Ring* {
       const auto found = rings.find(to);
@@ -197,6 +204,12 @@ std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::st
                  {{"communicator", name}}};
   }
   return std::nullopt;
+}
+
+std::string Recorder::Unreceived(const Ring& ring, int peer) const {
+  const std::map<int, const Ring*> rings = RingsOf(ring);
+  const auto from = rings.find(peer);
+  return from == rings.end() ? "" : UnreceivedText(*from->second, ring);
 }
 
 Recorder::Places Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {

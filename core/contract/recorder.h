@@ -57,8 +57,10 @@ class Recorder {
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
   // the checker, which runs later and does not see ranks that have left; empty if no difference is known.
   std::optional<Error> Difference(const Ring& ring, const std::string& name, std::uint64_t number) const;
-  // The same of the first call that is remembered and differs.
+  // The same of the first call or message that is remembered and differs.
   std::optional<Error> AnyDifference(const Ring& ring, const std::string& name) const;
+  // UnreceivedText (messages.h) of the rank `peer` of its communicator.
+  std::string Unreceived(const Ring& ring, int peer) const;
   // Like Difference, for the messages between any two of its ranks.
   std::optional<Error> MessageDifference(const Ring& ring, const std::string& name) const;
 
@@ -72,8 +74,8 @@ class Recorder {
   // Of the other ranks of its communicator, without those that are out of date. `left`: also of ranks that
   // have ended it, as long as their rings are free.
   std::vector<const Ring*> OthersOf(const Ring& ring, bool left = false) const;
-  // The rings of a communicator, by rank, without invalid ones.
-  std::map<int, const Ring*> RingsOf(std::uint64_t communicator) const;
+  // The rings of its communicator, by rank, without invalid ones; those of ranks that have left it, too.
+  std::map<int, const Ring*> RingsOf(const Ring& ring) const;
   void Listen();
   void Tell(std::function<void(const Error&)> Alarm::*what, const Error& error);
 

@@ -20,12 +20,13 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 10;
+inline constexpr std::uint32_t kRecorderVersion = 11;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
 inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
-inline constexpr int kMessageRows = 32;  // peers, tags and directions of each that are remembered
+inline constexpr int kMessageRows = 32;     // peers, tags and directions of each that are remembered
+inline constexpr int kMessageContents = 4;  // messages of a row with their type and count
 inline constexpr std::size_t kRingNameBytes = 56;
 inline constexpr std::size_t kDeviceNameBytes = 32;
 inline constexpr int kThreadMarks =
@@ -54,6 +55,8 @@ struct MessageRow {
   std::atomic<std::uint64_t> key{0};  // 0: free
   std::atomic<std::uint64_t> last{0};
   std::atomic<std::uint64_t> first{0};
+  // Of message n in n % kMessageContents: its type, above 56 bits for its count.
+  std::atomic<std::uint64_t> contents[kMessageContents] = {};
   std::atomic<std::uint64_t> seal{0};   // digest of these, written last; 0: they are changing
   std::atomic<std::uint64_t> ended{0};  // how many have ended; of a rank elsewhere unknown
 };
@@ -73,6 +76,7 @@ struct alignas(64) Ring {
   Checkpoint checkpoints[kCheckpoints];
   MessageRow messages[kMessageRows];
   std::atomic<std::int64_t> others_under_way{0};  // messages that have no row
+  std::atomic<bool> any_without_row{false};       // one of them was received from any rank
   std::atomic<std::int64_t> asked{0};  // when a call was last asked for and not done, ns of the coarse clock
 };
 

@@ -97,7 +97,7 @@ void Reporter::TellProgress(const Ring& ring, const Heading& heading, Told& told
 
 void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
   const Idle now{heading.started, heading.ended};
-  const std::uint64_t messages = UsesDevices(ring) ? MarkOf(ring) : 0;
+  const std::uint64_t messages = MarkOf(ring);
   if (now != told.last || messages != told.messages) {
     told.last = now;
     told.messages = messages;

@@ -64,7 +64,7 @@ struct Window {
   std::optional<Idle> idle;                                          // none while they call on
   std::vector<Seen> calls;                                           // the last ones, oldest first
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
-  std::vector<MessageLog> messages;                                  // of an idle one that uses devices
+  std::vector<MessageLog> messages;                                  // of an idle one
   void Fields(auto& io) {
     constexpr wire::Most kMostCalls{1 << 10};
     io("communicator", communicator);

@@ -108,7 +108,7 @@ void AddCallTo(RankDoing* doing) {
     doing->stand = Stand::kWaits;
     doing->phrase = "in " + doing->call->Text();
   } else if (doing->stand != Stand::kElsewhere && doing->beside.empty()) {
-    doing->beside = doing->call->Brief();
+    doing->beside = doing->call->message ? doing->call->Text() : doing->call->Brief();
   }
 }
 
