@@ -57,9 +57,14 @@ dtrun_comm::~dtrun_comm() {
     running = running || (work->request != nullptr && !work->succeeded &&
                           work->route->carrier.table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
-  if (running) {
-    state_.Abort(fmt::format("rank {} called {} while an operation ran", state_.making.rank,
-                             state_.making.name == "world" ? "finalize" : "free"));
+  const char* const call = state_.making.name == "world" ? "finalize" : "free";
+  if (group_.first != nullptr && !state_.failed()) {
+    const std::string text = fmt::format("rank {} called {} inside a group on '{}'; call group_end first",
+                                         state_.making.rank, call, state_.making.name);
+    if (state_.making.warn) state_.making.warn(text);
+    state_.Abort(text);
+  } else if (running) {
+    state_.Abort(fmt::format("rank {} called {} while an operation ran", state_.making.rank, call));
   }
   while (works_ != nullptr) {
     dtrun_work& work = *works_;

@@ -7,6 +7,7 @@
 namespace dtrun::comm {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -15,6 +16,7 @@ class Group : public testing::CommunicatorTest {
   Making AMaking() override {
     Making making = CommunicatorTest::AMaking();
     if (full_) making.backend = testing::Fake::FullTable();
+    making.warn = [this](const std::string& text) { warned_.push_back(text); };
     return making;
   }
   dtrun_status Open() {
@@ -26,6 +28,7 @@ class Group : public testing::CommunicatorTest {
     return Comm().GroupEnd(work, &error_);
   }
   bool full_ = true;
+  std::vector<std::string> warned_;
 };
 
 TEST_F(Group, StartsItsOperationsAndEndsAsOneWork) {
@@ -149,6 +152,7 @@ TEST_F(Group, EndsWithItsCommunicator) {
   ASSERT_EQ(Open(), DTRUN_OK);
   EXPECT_EQ(Run(Op()), DTRUN_OK);
   comm_.reset();
+  EXPECT_THAT(warned_, ElementsAre("rank 0 called finalize inside a group on 'world'; call group_end first"));
   EXPECT_EQ(fake_.aborts, 1);
   EXPECT_EQ(fake_.destroyed, 1);
   EXPECT_THAT(fake_.requests, IsEmpty());
