@@ -26,10 +26,12 @@ class Manual(ClusterTest):
 
     def test_hosts_that_are_started_by_hand(self):
         file = self.manual(RANK)
-        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2, 0)]
+        jobs = [self.start_on(i, "--config", file, "--host-index", i, "--set", f"job.grace={9 + i}s") for i in (1, 2, 0)]
         results = [job.finish() for job in jobs]
         for result in results:
             self.assert_ok(result)
+        for result in (results[0], results[2]):
+            self.assertIn("root's options: job.grace is \"10s\" here, \"9s\" on the root", result.err)
         self.assertIn("rank 5 of 6 over shm+gloo: sum 21", results[2].out)
 
     def test_every_host_returns_the_code_of_the_job(self):

@@ -64,6 +64,7 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
     prepare.job_key = job_key;
     prepare.grace = std::min<std::chrono::nanoseconds>(plan_.grace, kLeftoverGrace);
     prepare.memory = plan_.memory;
+    prepare.options = plan_.given;
     for (const plan::Process& process : plan_.processes) {
       if (process.host != static_cast<int>(i)) continue;
       prepare.processes.push_back(process);

@@ -15,7 +15,8 @@
 namespace dtrun::node {
 namespace {
 
-constexpr std::size_t kShownBytes = 60;
+constexpr std::size_t kShownBytes = 60;         // of a variable
+constexpr std::size_t kShownOptionBytes = 200;  // a command is one
 
 // Placeholders that are known only when ranks start, or differ for each rank.
 bool IsFilledIn(const std::string& word) {
@@ -65,6 +66,23 @@ std::string VariablesThatDiffer(const std::vector<std::string>& own, const std::
 
 }  // namespace
 
+namespace {
+
+std::string OptionsThatDiffer(const std::map<std::string, std::string>& own,
+                              const std::map<std::string, std::string>& given) {
+  std::string text;
+  for (const auto& [key, value] : own) {
+    const auto there = given.find(key);
+    if (there != given.end() && there->second == value) continue;
+    text += fmt::format("{}{} is {} here, {} on the root", text.empty() ? "" : "; ", key,
+                        Shortened(value, kShownOptionBytes),
+                        there == given.end() ? "not set" : Shortened(there->second, kShownOptionBytes));
+  }
+  return text;
+}
+
+}  // namespace
+
 UserReport::UserReport(OwnStart own, std::vector<std::string> environment,
                        std::function<void(const std::string&)> say)
     : own_(std::move(own)), environment_(std::move(environment)), say_(std::move(say)) {}
@@ -101,6 +119,8 @@ std::vector<std::string> UserReport::Prepared(const protocol::Prepare& prepare) 
         fmt::format("this node was started for {} rank{}; the root's command line gives it {}",
                     own_.processes, own_.processes == 1 ? "" : "s", processes));
   }
+  const std::string options = OptionsThatDiffer(own_.options, prepare.options);
+  if (!options.empty()) differences.push_back("the job runs with the root's options: " + options);
   if (prepare.environment.empty()) return differences;
   const std::string variables = VariablesThatDiffer(environment_, prepare.environment);
   if (!variables.empty())

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace dtrun::node {
 struct OwnStart {
   std::vector<std::string> command;  // the program or script and its arguments; empty: do not compare
   int processes = 0;                 // on this host; 0: not specified by the user
+  std::map<std::string, std::string> options = {};  // spec::OptionsGiven
 };
 
 class UserReport {

@@ -54,6 +54,16 @@ TEST_F(UserReportTest, TellsWhereTheRootIsAndHowTheRanksOfThisNodeEnded) {
                           "root, node0: on its stderr and in /runs/1/verdict.json"));
 }
 
+TEST_F(UserReportTest, NamesOptionsThatDifferFromTheRoot) {
+  UserReport report = Of({{}, 0, {{"backend.name", "\"ucx\""}, {"job.ranks", "4"}, {"logs.dir", "\"a\""}}});
+  protocol::Prepare prepare = RanksOf({"train"}, 1);
+  prepare.options = {{"backend.name", "\"gloo\""}, {"job.ranks", "4"}, {"job.grace", "\"1s\""}};
+  EXPECT_THAT(
+      report.Prepared(prepare),
+      ElementsAre("the job runs with the root's options: backend.name is \"ucx\" here, \"gloo\" on the "
+                  "root; logs.dir is \"a\" here, not set on the root"));
+}
+
 TEST_F(UserReportTest, NamesWhatDiffersFromTheRootOnce) {
   UserReport report = Of({{"other.py", "b"}, 1}, {"NCCL_DEBUG=INFO", "HOME=/home/a", "OMP_NUM_THREADS=2"});
   protocol::Prepare prepare = RanksOf({"python3", "-u", "ok.py", "a"}, 2);

@@ -303,6 +303,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   if (!style) return style.error();
   plan.output = *std::move(style);
   plan.grace = *spec.job.grace;
+  if (spec.cluster.connect.is("manual")) plan.given = spec::OptionsGiven(spec);
   if (spec.job.memory.has()) plan.memory = static_cast<std::uint64_t>(*spec.job.memory);
   if (NeedsReports(spec) && inputs.reported.empty()) {
     const bool without = inputs.hardware.gpus.empty() && plan.hosts.front().sees_gpus;

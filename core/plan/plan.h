@@ -111,22 +111,24 @@ struct Plan {
   std::vector<std::string> warnings;                              // possible errors; lines for the run header
   std::vector<std::string> notes;                                 // choices; lines for the verbose header
   std::vector<std::string> dialects;                              // added by job.dialects
-  std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
-  std::vector<std::string> success;           // roles that decide the job's success; empty: all ranks
-  std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
-  pmi::Kind pmi = pmi::Kind::kNone;           // the PMI service for MPI libraries
-  int master_port = 0;                        // chosen by the user; 0: any free port
-  std::string master_port_place;              // prefix of errors about it
-  std::vector<NetworkRule> network_rules;     // by host; empty: dtrun chooses no interface
-  std::string network;                        // the chosen network, a line for the run header
-  std::string network_others;                 // rejected interfaces, with reasons
-  std::string log_dir;                        // absolute, with {job} and {time} placeholders
-  bool log_dir_is_default = false;            // not set by the user
-  std::string log_dir_place;                  // prefix of errors about it: "train.toml:7:1: logs.dir: "
-  unsigned log_mode = 0700;                   // mode of the folder
-  output::Style output;                       // how rank output is shown
-  std::chrono::nanoseconds grace{};           // time between the first signal and SIGKILL
-  std::uint64_t memory = 0;                   // limit for all ranks of one host together, in bytes; 0: none
+  std::vector<std::string> roles;          // by rank: chief, worker, ps, evaluator; empty: none
+  std::vector<std::string> success;        // roles that decide the job's success; empty: all ranks
+  std::vector<std::string> withheld;       // variables that no process inherits; "OMPI_*" is a pattern
+  pmi::Kind pmi = pmi::Kind::kNone;        // the PMI service for MPI libraries
+  int master_port = 0;                     // chosen by the user; 0: any free port
+  std::string master_port_place;           // prefix of errors about it
+  std::vector<NetworkRule> network_rules;  // by host; empty: dtrun chooses no interface
+  std::string network;                     // the chosen network, a line for the run header
+  std::string network_others;              // rejected interfaces, with reasons
+  std::string log_dir;                     // absolute, with {job} and {time} placeholders
+  bool log_dir_is_default = false;         // not set by the user
+  std::string log_dir_place;               // prefix of errors about it: "train.toml:7:1: logs.dir: "
+  unsigned log_mode = 0700;                // mode of the folder
+  output::Style output;                    // how rank output is shown
+  std::chrono::nanoseconds grace{};        // time between the first signal and SIGKILL
+  std::uint64_t memory = 0;                // limit for all ranks of one host together, in bytes; 0: none
+  // What the root was started with, for the other hosts of a manual start to compare (spec::OptionsGiven).
+  std::map<std::string, std::string> given;
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory
   int world_size() const;
   const Host* HostOf(int rank) const;  // null: there is no such rank

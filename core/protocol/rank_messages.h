@@ -45,6 +45,7 @@ struct Prepare {
   std::chrono::nanoseconds grace{};      // for processes that ranks leave behind
   std::uint64_t memory = 0;  // memory limit of all ranks of this host together, in bytes; 0: no limit
   pmi::Job mpi;              // what to serve to the ranks' MPI libraries
+  std::map<std::string, std::string> options;  // Plan::given
   void Fields(auto& io) {
     io("generation", generation);
     io("world_size", world_size, wire::Between{1, 1 << 20});
@@ -57,6 +58,7 @@ struct Prepare {
     io("grace", grace, wire::kUpToADay);
     io("memory", memory);
     io("mpi", mpi);
+    io("options", options, wire::kMostEntries);
   }
 };
 struct Start {

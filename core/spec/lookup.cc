@@ -171,6 +171,18 @@ std::string UnknownHint(const options::Schema& schema, const std::string& key, b
   return fmt::format("known here: {}; {}", fmt::join(names, ", "), see(table));
 }
 
+std::map<std::string, std::string> OptionsGiven(const JobSpec& spec) {
+  std::map<std::string, std::string> given;
+  for (const options::Spec& row : spec.schema()) {
+    const options::Value& value = spec.Get(row.key);
+    const bool typed =
+        value.origin.kind == DTRUN_ORIGIN_FILE || value.origin.kind == DTRUN_ORIGIN_COMMAND_LINE;
+    if (typed && row.scope == DTRUN_SCOPE_JOB && TableOf(row.key) != "cluster")
+      given.emplace(row.key, options::Format(row, value.data));
+  }
+  return given;
+}
+
 std::vector<std::string> PluginOptionsSet(const JobSpec& spec) {
   std::vector<std::string> texts;
   for (const options::Spec& row : spec.schema()) {

@@ -1,6 +1,7 @@
 // Finds keys in a schema, and writes the hint for an unknown key. Pure functions; any thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,11 @@ std::string KeyNamed(const options::Schema& schema, std::string name);
 // keys. `plugin` is the plugin that the options belong to, or empty.
 std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin);
+
+// What the config file and the command line of this host set, by key and in TOML notation: hosts that were
+// started by hand compare it. Without [cluster] and options that may differ
+// between hosts.
+std::map<std::string, std::string> OptionsGiven(const JobSpec& spec);
 
 // The options of plugins that are not at their default: "backend.gloo.interface = "lo" (job.toml:4:1)".
 std::vector<std::string> PluginOptionsSet(const JobSpec& spec);

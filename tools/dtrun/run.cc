@@ -14,6 +14,7 @@
 #include "core/node/serve.h"
 #include "core/options/text.h"
 #include "core/pmi/program.h"
+#include "core/spec/lookup.h"
 #include "tools/dtrun/command_line/flags.h"
 #include "tools/dtrun/verbs.h"
 
@@ -113,17 +114,18 @@ std::optional<launch::Preparation> LoadToRun(const ConfigArguments& arguments) {
 
 class RunFront final : public launch::Front {
  public:
-  RunFront(bool verbose, bool quiet) : verbose_(verbose), quiet_(quiet) {}
+  RunFront(bool verbose, bool quiet, const spec::JobSpec& spec) : verbose_(verbose), quiet_(quiet) {
+    own_.options = spec::OptionsGiven(spec);
+  }
 
   std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
     return quiet_ ? "" : HeaderOf(plan, run_dir, verbose_);
   }
-  std::optional<node::OwnStart> Join() override {
-    return quiet_ ? std::nullopt : std::optional(node::OwnStart());
-  }
+  std::optional<node::OwnStart> Join() override { return quiet_ ? std::nullopt : std::optional(own_); }
 
  private:
   const bool verbose_, quiet_;
+  node::OwnStart own_;
 };
 
 }  // namespace
@@ -133,7 +135,7 @@ int Run(const ConfigArguments& arguments) {
   log::Start(log::OptionsOfEnvironment(), hosts::HostName(), std::nullopt);
   auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;
-  RunFront front(arguments.verbose, arguments.quiet);
+  RunFront front(arguments.verbose, arguments.quiet, preparation->spec());
   const Result<int> code = launch::Launch(*std::move(preparation), front, {{}, arguments.quiet});
   return code ? *code : Complain(code.error());
 }
