@@ -73,6 +73,21 @@ std::string UnreadMca(const spec::JobSpec& spec, const Plan& plan) {
       linked == pmi::Kind::kNone ? ", or, if the program loads Open MPI later, add --set job.pmi=pmix" : "");
 }
 
+// Set if the program's MPI library looks for another interface than the user chose: every rank would be
+// alone. Only a warning, because an MPI library may be built for both.
+std::string OtherInterface(const spec::JobSpec& spec, const Plan& plan) {
+  if (!spec.job.pmi.is("pmix") && !spec.job.pmi.is("pmi1")) return {};
+  const std::string& program = plan.processes.front().argv.front();
+  const std::string library = pmi::MpiLibraryOf(program);
+  const pmi::Kind needs = pmi::KindOfLibrary(library);
+  if (plan.world_size() == 1 || needs == pmi::Kind::kNone || spec.job.pmi.is(pmi::KindName(needs))) return {};
+  return fmt::format(
+      "job.pmi is \"{}\", but '{}' is linked with {}, which usually finds other ranks by \"{}\" alone: each "
+      "rank "
+      "may be in a world of its own; leave job.pmi at \"auto\"",
+      *spec.job.pmi, program, library, pmi::KindName(needs));
+}
+
 Variables PmixVariables(const Process& process) {
   return {{"PMIX_RANK", std::to_string(process.rank)},
           {"PMIX_NAMESPACE", kTokenPmixNamespace},
@@ -133,8 +148,9 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(spec.job.pmi, kind.error());
   plan->pmi = *kind;
-  if (std::string unread = UnreadMca(spec, *plan); !unread.empty())
-    plan->warnings.push_back(std::move(unread));
+  for (std::string warning : {UnreadMca(spec, *plan), OtherInterface(spec, *plan)}) {
+    if (!warning.empty()) plan->warnings.push_back(std::move(warning));
+  }
   if (*kind == pmi::Kind::kNone) return {};
   if (Status status = CheckOneRankEach(spec, *plan); !status) return status;
   for (Process& process : plan->processes) {
