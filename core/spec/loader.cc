@@ -363,6 +363,15 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
         place.text = AsTyped(place.source, MaskValue(given.key, text));
       data = ParseText(*row, text, builder_.start_folder);
     }
+    // No order of the two is known.
+    const auto set = builder_.places.find(given.key);
+    const bool flag = place.origin == DTRUN_ORIGIN_COMMAND_LINE && place.source.starts_with('-');
+    if (flag && set != builder_.places.end() && set->second.origin == DTRUN_ORIGIN_COMMAND_LINE && data &&
+        *data != builder_.ValueOf(given.key).data) {
+      builder_.Fail(*row, place, "",
+                    fmt::format("{} sets it too; leave one of the two out", set->second.text));
+      continue;
+    }
     builder_.StoreOrFail(*row, std::move(data), place);
   }
 }
