@@ -188,7 +188,6 @@ std::map<int, const Ring*> Recorder::RingsOf(const Ring& ring) const {
 }
 
 std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::string& name) const {
-  if (!HasMessages(ring)) return std::nullopt;
   const std::map<int, const Ring*> rings = RingsOf(ring);
   for (const auto& [rank, from] : rings) {
     const auto differs = DifferingMessage(*from, name, [&](int to) -> const Ring* {

@@ -59,17 +59,24 @@ TEST_F(OverrideTest, ShowsNoSecretOfAValueThatItRefuses) {
   EXPECT_THAT(folder_.ProblemsOf(kFile, request_), HasSubstr("found \"DB_PASSWORD:(secret)\""));
 }
 
-TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveSet) {
+TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveIt) {
   const options::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
   request_.base = {{"job.grace", "5s", torchrun}, {"output.prefix", "none", {}}};
   JobSpec spec = Good();
   EXPECT_EQ(*spec.job.grace, std::chrono::seconds(1)) << "the file is above the base";
   EXPECT_EQ(*spec.output.prefix, "none");
   request_.given = {{"job.grace", "6s", torchrun}, {"job.command", Texts{"a", "[b]"}, torchrun}};
-  spec = Set({"job.grace=3s"});
+  spec = Set({"job.grace=6s"});
   EXPECT_EQ(*spec.job.grace, std::chrono::seconds(6));
   EXPECT_EQ(spec.job.grace.value.origin.place, "--shutdown-timeout");
   EXPECT_EQ(*spec.job.command, (Texts{"a", "[b]"}));
+}
+
+TEST_F(OverrideTest, RefusesAFlagAndASetWithDifferentValues) {
+  request_.given = {{"job.grace", "6s", {DTRUN_ORIGIN_COMMAND_LINE, "--grace"}}};
+  EXPECT_EQ(Refusal("job.grace=3s"),
+            "dtrun: --grace=6s: job.grace: --set job.grace=3s sets it too; leave one of the two out; "
+            "see: dtrun config explain job.grace\n");
 }
 
 TEST_F(OverrideTest, NamesWhatWasTypedInAnotherSpelling) {

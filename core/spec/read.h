@@ -61,7 +61,7 @@ struct Request {
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
   std::vector<std::string> command;                // from the command line; replaces job.command if not empty
   std::vector<Given> base;                         // above the defaults, below the file
-  std::vector<Given> given;                        // above --set
+  std::vector<Given> given;           // above --set, which may not give a flag's option another value
   bool elsewhere = false;             // a platform without its variables is no problem: the job has no hosts
   std::vector<std::string> backends;  // existing backends; tables [backend.NAME] may name them
   std::vector<std::string> launcher_names;  // existing launchers, for tables [launcher.NAME]
