@@ -2,7 +2,7 @@
 
 import sys
 
-from support.job import JobTest, main
+from support.job import RANK, JobTest, main
 
 SAYS = "the job reached job.time_limit = {}"
 
@@ -14,11 +14,11 @@ class TimeLimit(JobTest):
         self.assert_verdict(result, exit_class="time-limit", exit_code=124)
 
     def test_a_job_that_takes_too_long_is_ended_and_leaves_its_stacks(self):
-        for flags, sets in (((), ["job.time_limit=6s"]), (("--time-limit", "6s"), ())):
+        script = self.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", "wait.py")
+        for flags, sets, program in (((), ["job.time_limit=6s"], (sys.executable, script)), (("--time-limit", "6s"), (), (RANK, "skip"))):
             with self.subTest(flags=flags):
-                script = self.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", "wait.py")
                 for _ in range(5):  # a look at the ranks has a time limit, which a busy machine may pass
-                    result = self.ranks(2, sys.executable, script, sets=["job.name=job", *sets], flags=flags)
+                    result = self.ranks(2, *program, sets=["job.name=job", *sets], flags=flags)
                     self.assert_ended(result, "6s")
                     self.assertIn("dtrun: " + SAYS.format("6s") + ": ", result.err)
                     if "  stacks: " in result.err:
@@ -26,6 +26,8 @@ class TimeLimit(JobTest):
                 stacks = max(self.folder.glob("runs/*/2*/stacks.txt")).read_text()
                 for rank in range(2):
                     self.assertIn(f"rank {rank}", stacks)
+                if program[0] == RANK:
+                    self.assertRegex(result.err, r"at that moment: rank 0 in .*; rank 0 waits for rank 1\n")
 
     def test_restarts_do_not_extend_it(self):
         sets = ["job.name=job", "job.time_limit=3s", "restart.max=1000000", "restart.backoff=0s"]

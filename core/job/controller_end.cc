@@ -147,7 +147,8 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
     bool still = false, soon = false;
     std::vector<verdict::RankDoing> ranks = all.ranks;
     // A rank that failed has said the number.
-    if (!facts_.stalled.empty() || facts_.interrupt != 0) verdict::AddCalls(&ranks);
+    if (!facts_.stalled.empty() || facts_.interrupt != 0 || !facts_.time_limit.empty())
+      verdict::AddCalls(&ranks);
     for (const verdict::RankDoing& doing : ranks) {
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
