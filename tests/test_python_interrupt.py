@@ -55,6 +55,13 @@ class Interrupt(PythonTest):
         self.golden_lines(result.err, "init()")
         self.assertIn("rank 1 was interrupted", result.out, str(result))
 
+    def test_a_program_may_close_all_descriptors(self):
+        script = self.write("import os, dtrun\ndtrun.init()\nos.closerange(3, 256)\ndtrun.finalize()\nprint('finalized')\n", "daemon.py")
+        result = self.ranks(1, sys.executable, script, env=self.package())
+        self.assert_ok(result)
+        self.assertIn("finalized", result.out)
+        self.assertNotIn("OSError", result.err)
+
     def test_a_handler_of_the_program_is_left_alone(self):
         result = self.interrupt("handler")
         for rank in range(2):

@@ -7,7 +7,9 @@ its call. This costs operations nothing. It does nothing if the program has its 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -21,7 +23,7 @@ from .work import Work
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import List, Optional
+    from typing import Iterator, List, Optional
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _SAMPLE_S, _SAMPLES = 0.05, 10
@@ -51,8 +53,19 @@ def stop() -> None:
     if _writer is None or threading.current_thread() is not threading.main_thread():
         return
     _leave_alone()
-    os.close(_writer)  # the thread ends
+    with _closed_by_program():
+        os.close(_writer)  # the thread ends
     _writer = None
+
+
+@contextlib.contextmanager
+def _closed_by_program() -> Iterator[None]:
+    """Passes over descriptors that are gone: a program may close all it has, as daemons do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
 
 
 def _leave_alone() -> None:
@@ -73,12 +86,13 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def _watch(reader: int) -> None:
-    while numbers := os.read(reader, 64):
-        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            frame = _where_it_stands()
-            if frame is not None:
-                _cut_short(frame)
-    os.close(reader)
+    with _closed_by_program():
+        while numbers := os.read(reader, 64):
+            if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                frame = _where_it_stands()
+                if frame is not None:
+                    _cut_short(frame)
+        os.close(reader)
 
 
 def _main_frame() -> Optional[FrameType]:
