@@ -100,7 +100,10 @@ std::optional<Difference> Checker::CompareAll() {
     if (damaged_[static_cast<std::size_t>(rank)].left_out) continue;
     for (Member& member : MembersOf(rank)) {
       const auto [first, is_new] = firsts.try_emplace(member.heading.communicator, member);
-      if (!is_new && !found) found = Compare(first->second, member);
+      if (!is_new && !found) {
+        found = Compare(first->second, member);
+        if (!first->second.current() || !member.current()) found.reset();
+      }
       if (HasMessages(*member.ring)) with_messages[member.heading.communicator].push_back(member);
     }
   }
@@ -118,8 +121,9 @@ std::optional<Difference> Checker::CompareMessages(const std::vector<Member>& me
       return to == by_rank.end() || to->second->ring == from.ring ? nullptr : to->second->ring;
     });
     if (!differs) continue;
-    return Difference{from.heading.communicator, from.world_rank, by_rank.at(differs->to)->world_rank,
-                      differs->text, true};
+    const Member& to = *by_rank.at(differs->to);
+    if (!from.current() || !to.current()) continue;
+    return Difference{from.heading.communicator, from.world_rank, to.world_rank, differs->text, true};
   }
   return std::nullopt;
 }

@@ -58,6 +58,9 @@ class Checker {
     int world_rank;
     const Ring* ring;
     Heading heading;
+    // Whether the ring is still that communicator's: its rank may have turned it into another one's, with
+    // calls that differ from what the heading says.
+    bool current() const { return ring->identity.load(std::memory_order_acquire) == heading.identity; }
   };
   struct Damaged {
     const char* why = nullptr;  // in this call check

@@ -3,10 +3,9 @@
 //
 // A message from host memory does not meet a receive on a device, because the two use different routes, and
 // most transports move bytes without their type. So both sides record their calls, and a reader of both finds
-// the first message that differs. Messages pair by
-// peer and tag, in order. Each rank has one row per combination of peer, tag and direction, while rows last.
-// The rest, receives from any rank and messages of a graph are not compared. A row has one writer, as its
-// ring.
+// the first message that differs. Messages pair by peer and tag, in order. Each rank has one row per
+// combination of peer, tag and direction, while rows last. The rest, receives from any rank and messages of a
+// graph are not compared. A row has one writer, as its ring.
 #pragma once
 
 #include <array>

@@ -194,7 +194,8 @@ std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::st
       const auto found = rings.find(to);
       return found == rings.end() ? nullptr : found->second;
     });
-    if (!differs) continue;
+    // A rank may have turned its ring into another communicator's meanwhile.
+    if (!differs || !IsOfSame(ring, *from, true) || !IsOfSame(ring, *rings.at(differs->to), true)) continue;
     return Error{DTRUN_MISMATCH,
                  differs->text,
                  from == &ring ? differs->to : rank,

@@ -191,6 +191,7 @@ const char* DamageOf(const Heading& heading, std::string_view name, bool name_en
 HeadingRead ReadHeading(const Ring& ring, int ranks) {
   Heading heading;
   heading.communicator = ring.communicator.load(std::memory_order_acquire);
+  heading.identity = ring.identity.load(std::memory_order_acquire);
   heading.ended = ring.ended.load(std::memory_order_acquire);  // first: it never overtakes `started`
   heading.started = ring.started.load(std::memory_order_acquire);
   char name[kRingNameBytes];
@@ -199,6 +200,7 @@ HeadingRead ReadHeading(const Ring& ring, int ranks) {
   std::memcpy(&heading.size, &ring.size, sizeof heading.size);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (ring.communicator.load(std::memory_order_relaxed) != heading.communicator) return {};
+  if (ring.identity.load(std::memory_order_relaxed) != heading.identity) return {};
   const std::size_t length = ::strnlen(name, sizeof name);
   const char* const damage = DamageOf(heading, {name, length}, length < sizeof name, ranks);
   if (heading.communicator == 0 && (length == 0 || damage != nullptr)) return {};

@@ -68,6 +68,7 @@ std::uint64_t LastCheckpoint(const Ring& ring);
 // memory may write anything, so a reader takes its own copy and checks it.
 struct Heading {
   std::uint64_t communicator = 0;  // 0: it has ended, and its ring is free
+  std::uint64_t identity = 0;      // IdentityOf; 0: not known
   std::uint64_t started = 0;
   std::uint64_t ended = 0;
   std::int32_t rank = -1;  // in the communicator

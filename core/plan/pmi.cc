@@ -83,8 +83,7 @@ std::string OtherInterface(const spec::JobSpec& spec, const Plan& plan) {
   if (plan.world_size() == 1 || needs == pmi::Kind::kNone || spec.job.pmi.is(pmi::KindName(needs))) return {};
   return fmt::format(
       "job.pmi is \"{}\", but '{}' is linked with {}, which usually finds other ranks by \"{}\" alone: each "
-      "rank "
-      "may be in a world of its own; leave job.pmi at \"auto\"",
+      "rank may be in a world of its own; leave job.pmi at \"auto\"",
       *spec.job.pmi, program, library, pmi::KindName(needs));
 }
 
