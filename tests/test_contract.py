@@ -7,6 +7,7 @@ import unittest
 from support.job import BUILD, RANK, JobTest, main
 
 LAYERS = {"shm": ["comm.local=shm"], "gloo": ["comm.local=none"]}
+SEEDS = (range(6), range(2))  # random programs; of mpi, which starts slowly
 BACKENDS = {name: [f"backend.name={name}", "comm.local=none"] for name in ("ucx", "mpi")}
 # What the last of three ranks calls, and what the others call, in its tenth call.
 DIFFERENCES = {
@@ -75,6 +76,17 @@ class Contract(JobTest):
                 result = self.ranks(2, RANK, "mismatch", "tag", sets=[*sets, "backend.timeout=1s", "job.grace=1s"])
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("rank 0 has sent tag 7", result.err)
+
+    def test_right_messages_are_not_accused(self):
+        layers = {**LAYERS, **BACKENDS, "two hosts": ["comm.emulate_hosts=2"]}
+        for name, sets in layers.items():
+            if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists():
+                continue
+            for seed in SEEDS[name == "mpi"]:
+                with self.subTest(layer=name, seed=seed):
+                    result = self.ranks(2 + seed % 3, BUILD / "tests/right_messages", str(seed), sets=[*sets, "backend.timeout=60s"])
+                    self.assert_ok(result)
+                    self.assertEqual(result.out.count("right"), 2 + seed % 3, str(result))
 
     def test_a_rank_that_joins_again_may_call_what_it_likes(self):
         for name, sets in LAYERS.items():
