@@ -134,7 +134,9 @@ std::vector<spec::Given> ClusterSettings(const Arguments& arguments, const Rende
   if (rendezvous.most_nodes == 1) return spec;
   add("cluster.connect", "manual", "nnodes");
   add("cluster.root", EndpointText(rendezvous.host, std::to_string(rendezvous.port.value_or(kC10dPort))),
-      arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
+      !arguments.rdzv_endpoint.empty() ? "rdzv_endpoint"
+      : arguments.master_port ? "master_port"  // which errors are about, as the address is checked above
+                              : "master_addr");
   add("cluster.host_count", std::to_string(rendezvous.most_nodes), "nnodes");
   if (rendezvous.nodes < rendezvous.most_nodes)
     add("cluster.min_hosts", std::to_string(rendezvous.nodes), "nnodes");

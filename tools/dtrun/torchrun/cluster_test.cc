@@ -121,6 +121,14 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
                                                         {"cluster.oversubscribe", "true"},
                                                         {"cluster.join_timeout", "60s"}}));
   EXPECT_EQ(places["cluster.root"], "--master-addr");
+  const Arguments port =
+      Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "h", "--master-port", "29501"});
+  for (const spec::Given& given :
+       ClusterSettings(port, *RendezvousOf(port, "", [](const std::string&, int) { return false; }))) {
+    if (given.key == "cluster.root") {
+      EXPECT_EQ(given.origin.place, "--master-port");
+    }
+  }
   EXPECT_EQ(places["restart.max"], "--max-restarts");
 }
 
