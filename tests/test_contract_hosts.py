@@ -50,6 +50,11 @@ class Hosts(ClusterTest):
                 self.assertEqual(result.err.count(f"dtrun: {text}"), 1, str(result))
                 self.assertIn(f"    | rank failed: {text}", result.err)
 
+    def test_a_message_of_another_type_is_named(self):
+        result = self.run_cluster(RANK, "mismatch", "dtype", "slowly", ranks=1, more='[backend]\nname = "ucx"\ntimeout = "60s"\n')
+        self.assertEqual(result.code, 3, str(result))
+        self.assertIn("rank 0 sends float32 x 8, rank 2 receives int32 x 8", result.err)
+
     def test_a_rank_that_leaves_early_is_named(self):
         for backend in ("ucx", "mpi"):
             if not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{backend}.so").exists():

@@ -14,7 +14,8 @@
 //   rank mixed KIND           rank 0 sends from memory of that kind, host or device, and the last
 //                             rank receives into the other; the fake accelerator is the device
 //   rank mismatch WHAT [HOW]  rank 0 sends 8 floats with tag 7, which the last rank receives wrongly: dtype,
-//                             count or tag; then all go to a barrier, or leave at once (HOW: leave)
+//                             count or tag; then all go to a barrier, at once or (HOW: slowly) after a while,
+//                             or leave at once (HOW: leave)
 //   rank ring                 passes its number on to the next rank, by a message
 //   rank receive [polls]      rank 1 receives what no rank sends, and looks at it between naps; rank 0 pauses
 //   if
@@ -137,7 +138,7 @@ void Mixed(const dtrun::Communicator& world, bool sends_from_device) {
   world.barrier();
 }
 
-void Mismatch(const dtrun::Communicator& world, const std::string& what, bool leave) {
+void Mismatch(const dtrun::Communicator& world, const std::string& what, const std::string& how) {
   const int last = world.size() - 1;
   std::vector<float> data(8, 1);
   std::vector<std::int32_t> numbers(8);
@@ -145,7 +146,8 @@ void Mismatch(const dtrun::Communicator& world, const std::string& what, bool le
   if (world.rank() == last && what == "dtype") world.recv(numbers.data(), numbers.size(), 0, 7);
   if (world.rank() == last && what == "count") world.recv(data.data(), 4, 0, 7);
   if (world.rank() == last && what == "tag") world.recv(data.data(), data.size(), 0, 8);
-  if (!leave) world.barrier();
+  if (how == "slowly") sleep(2);
+  if (how != "leave") world.barrier();
 }
 
 void Ring(const dtrun::Communicator& world) {
@@ -190,7 +192,7 @@ int Main(int argc, char** argv) {
     if (mode == "skip") Skip(world);
     if (mode == "mixed" && argc >= 3) Mixed(world, std::string(argv[2]) == "device");
     if (mode == "mismatch" && argc >= 3) {
-      Mismatch(world, argv[2], argc > 3);
+      Mismatch(world, argv[2], argc > 3 ? argv[3] : "");
       return 0;
     }
     if (mode == "crash") {
