@@ -72,9 +72,11 @@ class DoingTest : public ::testing::Test {
     for (std::string folder; std::getline(all, folder, ':');) {
       const std::string python = RealPython(folder + "/python" + version);
       if (python.empty()) continue;
-      std::string name = "/tmp/dtrun-doing-XXXXXX";
-      if (::mkdtemp(name.data()) == nullptr) return false;
-      folder_ = name;
+      if (folder_.empty()) {
+        std::string name = "/tmp/dtrun-doing-XXXXXX";
+        if (::mkdtemp(name.data()) == nullptr) return false;
+        folder_ = name;
+      }
       std::ofstream(folder_ / "train.py") << script;
       Fork([&] { ::execl(python.c_str(), python.c_str(), (folder_ / "train.py").c_str(), nullptr); });
       return true;
