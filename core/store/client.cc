@@ -42,7 +42,7 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
   Result<Reply> Call(Body body, Nanoseconds wait);
 
  private:
-  // A connection in use, registered for Abort while the lease lives.
+  // A connection in use, registered for Abort while the lease of a call that waits lives.
   class Lease {
    public:
     Lease(PooledClient& client, Connection connection)
@@ -52,7 +52,7 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
     ~Lease() {
       const std::lock_guard lock(client_.mutex_);
       if (!connection_) return;  // kept: the next lease may already use it
-      client_.leased_.erase(connection_->fd());
+      client_.waiting_.erase(connection_->fd());
       // Under the lock: Abort must not see a descriptor number that has been reused.
       connection_.reset();
     }
@@ -60,8 +60,9 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
     // Returns the connection for the next call instead of closing it.
     void Keep() {
       const std::lock_guard lock(client_.mutex_);
-      if (client_.aborted_ || client_.idle_.size() >= kMaxIdle) return;
-      client_.leased_.erase(connection_->fd());
+      const bool interrupted = client_.aborted_ && client_.waiting_.contains(connection_->fd());
+      if (interrupted || client_.idle_.size() >= kMaxIdle) return;
+      client_.waiting_.erase(connection_->fd());
       client_.idle_.push_back(*std::move(connection_));
       connection_.reset();
     }
@@ -82,7 +83,7 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
 
   mutable std::mutex mutex_;
   std::vector<Connection> idle_;
-  std::set<int> leased_;
+  std::set<int> waiting_;
   bool aborted_ = false;
   std::string abort_reason_;
 };
@@ -99,23 +100,25 @@ Result<Reply> SayHello(Connection& connection, const Address& address, bool main
 }
 
 Result<Reply> PooledClient::Call(Body body, Nanoseconds wait) {
+  const bool waits = wait.count() != 0;
   Result<Reply> reply = CallOnce(std::move(body), wait);
   if (reply && reply->status != DTRUN_OK) return ReplyError(*reply);
   if (reply) return reply;
   const std::lock_guard lock(mutex_);
-  if (aborted_) return AbortError();  // the reason why the connection broke
+  if (aborted_ && waits) return AbortError();  // the reason why the connection broke
   return reply;
 }
 
 Result<Reply> PooledClient::CallOnce(Body body, Nanoseconds wait) {
+  const bool waits = wait.count() != 0;
   std::optional<Connection> connection;
   {
     const std::lock_guard lock(mutex_);
-    if (aborted_) return AbortError();
+    if (aborted_ && waits) return AbortError();
     if (!idle_.empty()) {
       connection = std::move(idle_.back());
       idle_.pop_back();
-      leased_.insert(connection->fd());
+      if (waits) waiting_.insert(connection->fd());
     }
   }
   const bool fresh = !connection;
@@ -123,9 +126,9 @@ Result<Reply> PooledClient::CallOnce(Body body, Nanoseconds wait) {
     Result<Connection> opened = Connection::Open(address_.socket);
     if (!opened) return std::move(opened).error();
     const std::lock_guard lock(mutex_);
-    if (aborted_) return AbortError();
+    if (aborted_ && waits) return AbortError();
     connection = *std::move(opened);
-    leased_.insert(connection->fd());
+    if (waits) waiting_.insert(connection->fd());
   }
   Lease lease(*this, *std::move(connection));
   if (fresh) {
@@ -148,8 +151,7 @@ void PooledClient::Abort(std::string_view reason) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(aborted_, true)) return;
   abort_reason_ = reason;
-  idle_.clear();
-  for (const int fd : leased_) Connection::Interrupt(fd);
+  for (const int fd : waiting_) Connection::Interrupt(fd);
 }
 
 // The keys under one prefix.

@@ -1,7 +1,8 @@
 // A rank's connection to its agent's key-value store.
 //
 // Speaks core/store/protocol.h over the agent's Unix socket. Any number of threads may use it: a blocking
-// call never delays another. Abort ends every blocked and later call with DTRUN_ABORTED.
+// call never delays another. Abort ends every blocked and later call that waits with DTRUN_ABORTED; the
+// others go on, as by them an aborted rank tells its peers why.
 #pragma once
 
 #include <filesystem>

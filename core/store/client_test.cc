@@ -149,7 +149,7 @@ TEST(Client, EndsABlockedCallWhenTheAgentDies) {
   EXPECT_EQ(got.error().code, DTRUN_REMOTE_FAILURE);
 }
 
-TEST(Client, AbortEndsBlockedAndLaterCalls) {
+TEST(Client, AbortEndsBlockedAndLaterCallsThatWait) {
   LocalStore store;
   const auto client = store.Connect(0), other = store.Connect(1);
   const auto kv = client->Space("s/"), other_kv = other->Space("s/");  // the other is not aborted
@@ -164,7 +164,9 @@ TEST(Client, AbortEndsBlockedAndLaterCalls) {
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code, DTRUN_ABORTED);
   EXPECT_THAT(got.error().text, HasSubstr("rank 3 is gone"));
-  EXPECT_EQ(kv->Set("k", "v").error().code, DTRUN_ABORTED);
+  EXPECT_EQ(kv->Get("ready", 60s).error().code, DTRUN_ABORTED);
+  EXPECT_TRUE(kv->Set("why", "x").ok());  // as the others may wait for its reason
+  EXPECT_EQ(*other_kv->Get("why", 60s), "x");
 }
 
 TEST(Client, AbortReachesConnectionsThatWentFromCallToCall) {
