@@ -227,8 +227,8 @@ dtrun_status CommState::Fail(const dtrun_op& op, dtrun_status status, const dtru
 
 void CommState::Record(const Error& error) {
   const bool first = Remember(error);
-  const bool tells =
-      error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT || error.id == ErrorId::kPluginFault;
+  const bool tells = error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT ||
+                     error.code == DTRUN_ABORTED || error.id == ErrorId::kPluginFault;
   if (first && making.report && tells) making.report(error);
 }
 

@@ -91,12 +91,14 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
         .CopyTo(err);
   }
   const std::string text(reason.empty() ? "no reason given" : reason);
-  state_.Remember(Error{DTRUN_ABORTED,
-                        fmt::format("'{}' was aborted: {}", state_.making.name, text),
-                        -1,
-                        ErrorId::kAborted,
-                        {},
-                        {{"communicator", state_.making.name}}});
+  const Error aborted{DTRUN_ABORTED,
+                      fmt::format("'{}' was aborted: {}", state_.making.name, text),
+                      -1,
+                      ErrorId::kAborted,
+                      {},
+                      {{"communicator", state_.making.name}, {"call", "abort"}, {"reason", text}}};
+  // Told first, so that the others' failures, which may end them sooner, are known for consequences.
+  if (state_.Remember(aborted) && state_.making.report) state_.making.report(aborted);
   state_.Abort(text);
   if (state_.making.aborted) state_.making.aborted(text);
   return DTRUN_OK;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/error_id.h"
+#include "core/verdict/aborter.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/waits.h"
@@ -95,7 +96,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (!PluginAtFault(rank).empty()) return ExitClass::kPlugin;
   if (by_itself) {
     for (const PeerReport& report : rank.reports) {
-      if (!rank.IsOfAnother(report)) continue;
+      if (!rank.IsOfAnother(report) || report.id == ErrorId::kAborted) continue;
       const std::size_t peer = IndexOf(facts, report.peer);
       const bool came = peer == kNoRank || facts.ranks[peer].joined;
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
@@ -127,6 +128,7 @@ ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFac
     case Suspicion::Kind::kStoodStill:
     case Suspicion::Kind::kDiffers:  // a rank that stood still before that call never reached it
       return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
+    case Suspicion::Kind::kAborted: return ExitClass::kUserError;
     case Suspicion::Kind::kErred:
       return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
     case Suspicion::Kind::kLeft:
@@ -190,6 +192,12 @@ Cause FindCause(const Facts& facts) {
     const std::size_t index =
         HolderThatFailedBefore(facts, FollowBlame(facts, static_cast<std::size_t>(facts.first_failed)));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
+    if (const auto aborter = AborterOf(facts, facts.ranks[index]))
+      return {Cause::Kind::kRank,
+              *aborter,
+              ExitClass::kUserError,
+              index,
+              {Suspicion::Kind::kAborted, {*aborter}}};
     const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
     if (Suspicion overrode = SuspectOfJoining(facts, index); overrode.kind != Suspicion::Kind::kNone) {
       const std::size_t suspect = overrode.indices.front();

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/failures/finding.h"
 #include "core/stacks/doing.h"
+#include "core/verdict/aborter.h"
 #include "core/verdict/awaiting.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
@@ -78,6 +79,7 @@ std::optional<std::size_t> Erred(const Facts& facts, std::size_t first, const st
     if (!IsAmong(members, facts.ranks[i])) continue;
     const std::string error = ErrorIn(LinesOf(facts.ranks[i]));
     if (i == first || error.empty() || WithoutNumbers(error) == seen || HasGoneOn(facts.ranks[i])) continue;
+    if (FailedByAbort(facts.ranks[i])) continue;
     if (differ && SaysCallsDiffer(LinesOf(facts.ranks[i]))) continue;
     if (!SaysPeerIsMissing({error}) && !SaysPeerIsMissing(LinesOf(facts.ranks[i]))) return i;
   }
@@ -297,7 +299,8 @@ std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
     if (!rank.erred_at || *rank.erred_at >= facts.ranks[found.value_or(first)].erred_at ||
-        *rank.erred_at + kExitsWithin < other.erred_at || (rank.ending && !rank.ending->failed()))
+        *rank.erred_at + kExitsWithin < other.erred_at || (rank.ending && !rank.ending->failed()) ||
+        FailedByAbort(rank))
       continue;
     const std::vector<std::string>& lines = LinesOf(rank);
     const std::string error = ErrorIn(lines);

@@ -18,6 +18,7 @@ namespace dtrun::verdict {
 struct Suspicion {
   enum class Kind : std::uint8_t {
     kNone,
+    kAborted,     // it aborted the communicator in which the first one failed
     kErred,       // it printed an error of its own before the first failure, and was slow to exit
     kStoodStill,  // it was elsewhere while the others waited
     kDiffers,     // it waited in a different call than all others

@@ -28,6 +28,19 @@ TEST_F(SuspectTest, IsTheRankThatPrintedAnErrorOfItsOwnAndWasSlowToEnd) {
   EXPECT_EQ(ExitCode(facts_), 1);
 }
 
+TEST_F(SuspectTest, IsTheRankThatAbortedTheCommunicatorInWhichTheFirstFailed) {
+  const std::map<std::string, std::string> failed = {{"communicator", "world"}, {"call", "barrier"}};
+  const std::map<std::string, std::string> aborts = {
+      {"communicator", "world"}, {"call", "abort"}, {"reason", "bad data"}};
+  facts_.ranks[0].reports = {{-1, "'world' was aborted: bad data", {}, ErrorId::kAborted, failed}};
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1"));
+  facts_.ranks[2].reports = {{-1, "'world' was aborted: bad data", {}, ErrorId::kAborted, aborts}};
+  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 2 aborted 'world': bad data\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+  facts_.ranks[0].reports[0].args["communicator"] = "part";  // the abort was another's
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1"));
+}
+
 TEST_F(SuspectTest, IsNotARankThatHasCaughtItsErrorAndWaitsWithTheOthers) {
   facts_.ranks[0].tail = kTimedOut;
   facts_.ranks[1].before = kOwn;

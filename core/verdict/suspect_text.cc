@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/stacks/doing.h"
+#include "core/verdict/aborter.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/text.h"
 #include "core/verdict/traceback.h"
@@ -38,6 +39,7 @@ std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspec
 
 const char* SuspicionName(Suspicion::Kind kind) {
   switch (kind) {
+    case Suspicion::Kind::kAborted: return "aborted a communicator";
     case Suspicion::Kind::kErred: return "printed an error";
     case Suspicion::Kind::kStoodStill: return "stood still";
     case Suspicion::Kind::kDiffers: return "waited elsewhere";
@@ -78,6 +80,13 @@ std::vector<int> RanksThatLeft(const Facts& facts, const Suspicion& suspicion) {
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
   const RankFacts& suspect = facts.ranks[suspicion.indices.front()];
   switch (suspicion.kind) {
+    case Suspicion::Kind::kAborted: {
+      const PeerReport& abort = *AbortOf(suspect);
+      const std::string place = PlaceText(suspect);
+      return fmt::format("{} aborted '{}': {}{}", FoldRanks({suspect.blamed()}),
+                         abort.args.at("communicator"), abort.args.at("reason"),
+                         place.empty() ? "" : "; it was " + place);
+    }
     case Suspicion::Kind::kErred: {
       const std::vector<std::string>& lines = suspect.before.empty() ? suspect.tail : suspect.before;
       const std::string place = OwnErrorPlaceIn(lines);
@@ -123,6 +132,7 @@ std::string SuspicionHint(const Facts& facts, Suspicion::Kind kind) {
       return "let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE from its environment as "
              "they "
              "are";
+    case Suspicion::Kind::kAborted:
     case Suspicion::Kind::kErred:
     case Suspicion::Kind::kStuck:
     case Suspicion::Kind::kNone: break;

@@ -269,7 +269,7 @@ void Group::Abandon(const Running& running) {
 }
 
 void Group::Abort(const std::string& reason) {
-  (void)Record(DTRUN_ABORTED, -1, fmt::format("'{}' was aborted: {}", name_, reason));
+  (void)Record(DTRUN_ABORTED, rank_, fmt::format("'{}' was aborted: {}", name_, reason));
 }
 
 std::optional<std::string> Group::FailureText() const {
