@@ -68,6 +68,11 @@ std::string Hint(const RankFacts& rank) {
                                 : "run again after `ulimit -c unlimited` and open the core file with gdb";
     case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
     case SIGILL: return "the program was built for another processor; build it on this machine";
+    case SIGALRM:
+    case SIGVTALRM:
+    case SIGPROF:
+      return "a timer of the program (alarm, setitimer) expired where it had no handler, as while Python "
+             "exits";
     case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
     case SIGXCPU:
       return "it used up the processor time that `ulimit -t` allows a process: raise that where dtrun is "
