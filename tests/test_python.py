@@ -105,13 +105,25 @@ class Leaving(PythonTest):
     def test_a_failed_communicator_says_that_it_failed_before(self):
         self.assert_ranks_are_done(2, "ending.py", "differ")
 
+    def test_a_rank_that_aborts_is_named_and_not_those_whose_calls_fail_by_it(self):
+        layers = {"shm": [], "gloo": ["comm.local=none"], "ucx": ["backend.name=ucx", "comm.local=none"]}
+        for name, sets in layers.items():
+            if not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists() and name == "ucx":
+                continue
+            with self.subTest(name):
+                result = self.ranks(3, sys.executable, PROGRAMS / "ending.py", "abort", sets=sets, env=self.package())
+                headline = result.err[result.err.rindex("dtrun: job") :].splitlines()[0]
+                self.assertIn("rank 1 aborted 'world': bad batch", headline)
+
     def test_a_rank_that_raises_is_named_at_once_whatever_still_runs(self):
-        begin = time.monotonic()
-        result = self.ranks(2, sys.executable, PROGRAMS / "ending.py", "raise", env=self.package(), sets=["job.grace=1s"])
-        self.assertLess(time.monotonic() - begin, 30, str(result))  # backend.timeout, which nothing waited for, is 60 s
-        self.assertEqual(result.code, 1, str(result))
-        self.assertIn("ValueError: bad batch", result.err)
-        self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
+        for way in ("raise", "group"):
+            with self.subTest(way):
+                begin = time.monotonic()
+                result = self.ranks(2, sys.executable, PROGRAMS / "ending.py", way, env=self.package(), sets=["job.grace=1s"])
+                self.assertLess(time.monotonic() - begin, 30, str(result))  # backend.timeout, which nothing waited for, is 60 s
+                self.assertEqual(result.code, 1, str(result))
+                self.assertIn("ValueError: bad batch", result.err)
+                self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
 
 
 class CallsOfThreads(PythonTest):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 HEADERS = SOURCE / "sdk/include/dtrun"
-PAGES = {"c": ["dtrun.h", "device.h", "failure.h"], "cpp": ["dtrun.hpp", "work.hpp", "on_stream.hpp"], "abi": ["abi/*.h"],
+PAGES = {"c": ["dtrun.h", "device.h", "failure.h"], "cpp": ["dtrun.hpp", "work.hpp", "group.hpp", "on_stream.hpp"], "abi": ["abi/*.h"],
          "plugin": ["plugin.hpp", "plugin/*.hpp", "algorithms.hpp", "kernels.hpp", "interfaces.hpp"]}  # fmt: skip
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|[{}();]', re.S)

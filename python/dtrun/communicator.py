@@ -16,11 +16,10 @@ Any thread may call; operations that several threads start at once have no defin
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from ctypes import byref, c_int32, c_void_p
 
-from . import _library, errors, objects
+from . import _library, errors, groups, objects
 from .buffers import HOST, allocate, describe, like, shape_of, when_unused
 from .calls import Calls
 from .operations import (
@@ -239,30 +238,7 @@ class Communicator(Calls, Checks):
             "recv_any", None, None, b, wait, stream, kind=RECV, count=b.count, peer=ANY_SOURCE, tag=tag, source=source
         )
 
-    @contextlib.contextmanager
-    def group(self) -> Iterator[None]:
-        """Operations inside `with comm.group():` complete together, at the end of the block, and may start together.
-
-        A send and a receive of one group never wait for each other. Calls inside the block return None at once.
-        """
-        library = self._library
-        with self._inside:
-            if status := library.dtrun_group_begin(self._live(), _library.error()):
-                raise self._failure("group", status)
-        kept: List[Any] = []
-        self._in_group = kept
-        try:
-            yield
-        finally:
-            self._in_group = None
-            with self._inside:
-                handle = self._handle
-                status = 0 if handle is None else library.dtrun_group_end(handle, None, _library.error())
-            del kept
-        if handle is None:
-            self._live()  # the program ends inside the block
-        if status:
-            raise self._failure("group", status)
+    group = groups.group
 
     # ---- objects ----
 

@@ -308,35 +308,6 @@ class SubCommunicator {
   std::unique_ptr<dtrun_comm, Free> comm_;
 };
 
-// Operations started as one. Between construction and end, the blocking forms of `comm`
-// return at once and the _async forms are refused. The destructor ends what end() did not.
-class Group {
- public:
-  explicit Group(Communicator comm) : comm_(comm.get()) {
-    detail::check([&](dtrun_error* e) { return dtrun_group_begin(comm_, e); });
-  }
-  ~Group() {
-    if (open_) (void)dtrun_group_end(comm_, nullptr, nullptr);
-  }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-
-  void end() {
-    open_ = false;
-    detail::check([&](dtrun_error* e) { return dtrun_group_end(comm_, nullptr, e); });
-  }
-  [[nodiscard]] Work end_async() {
-    open_ = false;
-    dtrun_work* work = nullptr;
-    detail::check([&](dtrun_error* e) { return dtrun_group_end(comm_, &work, e); });
-    return Work(work);
-  }
-
- private:
-  dtrun_comm* comm_;
-  bool open_ = true;
-};
-
 // Zeroed elements in memory that the transport moves fastest. Ends before its communicator.
 template <class T>
 class Memory {
@@ -398,3 +369,5 @@ class Session {
 };
 
 }  // namespace dtrun
+
+#include "dtrun/group.hpp"

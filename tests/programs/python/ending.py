@@ -1,6 +1,8 @@
 """A rank that ends without finalize, as its argument says, while an operation has not ended."""
 
+import contextlib
 import sys
+import time
 
 import numpy
 from checks import refused
@@ -43,7 +45,13 @@ elif sys.argv[1] == "differ":
         again = refused(lambda: getattr(world, name)(*arguments), f"{name}: 'world' has failed before: ", error=dtrun.Mismatch)
         assert (again.id, again.ranks) == (failure.id, failure.ranks), vars(again)
     print(f"rank {world.rank} of {world.size} is done", flush=True)
+elif sys.argv[1] == "abort" and world.rank == 1:
+    world.abort("bad batch")
+    time.sleep(1000)
 elif world.rank == 1:
-    raise ValueError("bad batch")
+    with world.group() if sys.argv[1] == "group" else contextlib.nullcontext():
+        if sys.argv[1] == "group":
+            world.recv(mine, 0, tag=7)  # no rank sends that
+        raise ValueError("bad batch")
 else:
     world.barrier()
