@@ -212,12 +212,7 @@ dtrun_status CommState::Fail(const dtrun_op& op, dtrun_status status, const dtru
   const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
   Error error = Answered(making, status, cause, said.find(call) == said.npos ? call : "");
   // Which breaks rule E3. With a route to a device another plugin may have answered.
-  if (said.empty() && status != DTRUN_OUT_OF_MEMORY && device() == nullptr) {
-    const std::string plugin = fmt::format("backend '{}'", making.backend_name);
-    error.text += fmt::format("; {} gave no text with it; report it to the plugin's author", plugin);
-    error.id = ErrorId::kPluginFault;
-    error.args["plugin"] = plugin;
-  }
+  if (device() == nullptr) NoteMissingText(fmt::format("backend '{}'", making.backend_name), cause, error);
   // Mistakes of the caller leave the communicator usable: nothing was started.
   if (status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED) return error.CopyTo(err);
   AddFacts(op, error);

@@ -129,17 +129,14 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
       *request = nullptr;  // it has completed, whatever the plugin left there
       state_.NoteEnd(op);
     } else if (status == DTRUN_PENDING && *request == nullptr) {
-      return dtrun_error_set(
-          cause, DTRUN_INTERNAL, -1,
-          "the backend reported an operation under way and gave no request; report it to the "
-          "plugin's author");
+      return comm::OperationBrokeRule(route.carrier.name, "returned DTRUN_PENDING and gave no request",
+                                      state_.making.report, cause);
     } else if (status != DTRUN_PENDING) {
       if (before) state_.TakeBack(*before);
       return status;
     } else if ((op.flags & DTRUN_OP_DETACHED) != 0) {
-      return dtrun_error_set(cause, DTRUN_INTERNAL, -1,
-                             "the backend made a request of a detached operation; report it to the plugin's "
-                             "author");
+      return comm::OperationBrokeRule(route.carrier.name, "made a request for a detached operation",
+                                      state_.making.report, cause);
     }
   }
   if (collective) ++state_.sequence;

@@ -91,6 +91,10 @@ namespace {
 // "backend 'demo'" of "backend 'demo', in its init"
 std::string PluginIn(const std::string& call) { return call.substr(0, call.find(',')); }
 
+std::string InAnOperation(const std::string& backend) {
+  return fmt::format("backend '{}', in an operation", backend);
+}
+
 std::string CaughtText() {
   try {
     throw;
@@ -108,6 +112,18 @@ std::string CaughtText() {
 
 }  // namespace
 
+void BlameFor(Error& error, const std::string& plugin) {
+  error.id = ErrorId::kPluginFault;
+  error.args["plugin"] = plugin;
+}
+
+Error BrokeRule(const std::string& call, std::string_view what, const PluginReport& report) {
+  Error error{DTRUN_INTERNAL, fmt::format("{}, {}; {}", call, what, kNext), -1};
+  BlameFor(error, PluginIn(call));
+  if (report) report(error);
+  return error;
+}
+
 Error Threw(const std::string& call, const PluginReport& report) {
   try {
     throw;
@@ -117,17 +133,22 @@ Error Threw(const std::string& call, const PluginReport& report) {
         report, PluginIn(call));
   } catch (...) {
   }
-  Error error{DTRUN_INTERNAL,
-              fmt::format("{}, threw an exception, which no plugin may: {}; {}", call, CaughtText(), kNext),
-              -1};
-  error.id = ErrorId::kPluginFault;
-  error.args["plugin"] = PluginIn(call);
-  if (report) report(error);
-  return error;
+  return BrokeRule(call, fmt::format("threw an exception, which no plugin may: {}", CaughtText()), report);
+}
+
+dtrun_status OperationBrokeRule(const std::string& backend, std::string_view what, const PluginReport& report,
+                                dtrun_error* cause) {
+  return BrokeRule(InAnOperation(backend), what, report).CopyTo(cause);
 }
 
 dtrun_status OperationThrew(const std::string& backend, const PluginReport& report, dtrun_error* cause) {
-  return Threw(fmt::format("backend '{}', in an operation", backend), report).CopyTo(cause);
+  return Threw(InAnOperation(backend), report).CopyTo(cause);
+}
+
+void NoteMissingText(const std::string& plugin, const dtrun_error& cause, Error& error) {
+  if (cause.message[0] != '\0' || error.code == DTRUN_OUT_OF_MEMORY) return;
+  error.text += fmt::format("; {} gave no text with it; report it to the plugin's author", plugin);
+  BlameFor(error, plugin);
 }
 
 thread_local PluginCall* PluginCall::current_ = nullptr;
@@ -139,8 +160,7 @@ void EndOfPluginsExit() {
   if (const PluginCall* call = PluginCall::current_) EndAfterExit(call->call_, call->report_);
   const std::string backend = BackendOnStack();
   if (const OperationCall* call = OperationCall::current_)
-    EndAfterExit(fmt::format("backend '{}', in an operation", backend.empty() ? call->backend_ : backend),
-                 call->report_);
+    EndAfterExit(InAnOperation(backend.empty() ? call->backend_ : backend), call->report_);
   contract::MemberMarks::Retire();
   if (!backend.empty()) EndAfterExit(fmt::format("backend '{}'{}", backend, OutsideCalls()), {});
 }

@@ -31,13 +31,21 @@ using PluginReport = std::function<void(const Error& failure)>;
 [[noreturn]] void EndProcess(const std::string& what, const PluginReport& report,
                              const std::string& plugin = {});
 
-// What becomes of an exception that came out of a plugin, which its ABI forbids (rule E1): an error that
-// names the plugin, also reported to the agent. REQUIRES: in a catch block. `call`: "backend 'demo', in its
-// init".
+// An error that names the plugin, which did `what` against its ABI; also reported to the agent. `call`:
+// "backend 'demo', in its init".
+Error BrokeRule(const std::string& call, std::string_view what, const PluginReport& report);
+// The same for an exception that came out of a plugin (rule E1). REQUIRES: in a catch block.
 Error Threw(const std::string& call, const PluginReport& report);
 
 // The same of an operation, as the member's answer.
+dtrun_status OperationBrokeRule(const std::string& backend, std::string_view what, const PluginReport& report,
+                                dtrun_error* cause);
 dtrun_status OperationThrew(const std::string& backend, const PluginReport& report, dtrun_error* cause);
+
+// `error` is a defect of the plugin, "backend 'demo'".
+void BlameFor(Error& error, const std::string& plugin);
+// If the plugin gave no text with its failure (rule E3), `error` says so and names it.
+void NoteMissingText(const std::string& plugin, const dtrun_error& cause, Error& error);
 
 // Calls a member of `backend` that answers nothing. A Threw is reported; `where`: "in its shutdown".
 template <class Member>

@@ -56,7 +56,11 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
   }
   WatchForFaults();
   if (status == DTRUN_OK) return started;
-  return Explained(status, error, fmt::format("starting {}", who));
+  Error failed = Explained(status, error, fmt::format("starting {}", who));
+  NoteMissingText(who, error, failed);
+  if (status == DTRUN_INTERNAL) BlameFor(failed, who);
+  if (report && failed.id == ErrorId::kPluginFault) report(failed);
+  return failed;
 }
 
 RankDevices::~RankDevices() {

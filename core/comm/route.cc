@@ -138,9 +138,7 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
     return why;
   }
   if (route.comm == nullptr) {
-    return Error{DTRUN_INTERNAL, fmt::format("backend '{}' reported success and made no communicator '{}'; "
-                                             "report it to the plugin's author",
-                                             backend, m.name)};
+    return BrokeRule(who, "returned DTRUN_OK and left *out NULL", m.report);
   }
   return {};
 }

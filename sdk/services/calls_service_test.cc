@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,7 @@ dtrun_status RunOp(void* context, const dtrun_op* op, dtrun_error* err) {
     transport.told.wait();
   }
   if (transport.abandoned) return dtrun_error_set(err, DTRUN_TIMEOUT, 2, "rank 2 was late");
+  if (op->count == 14) throw std::runtime_error("boom");  // which a plugin may not
   return op->count == 13 ? 4711 : DTRUN_OK;
 }
 
@@ -235,6 +237,15 @@ TEST_F(CallsServiceTest, ReadsAnUnknownStatusAsADefect) {
   dtrun_call* const call = Enqueue(op);
   EXPECT_EQ(Wait(call), DTRUN_INTERNAL);
   EXPECT_THAT(error_.message, HasSubstr("returned status 4711"));
+  service_->release(host_, call);
+}
+
+TEST_F(CallsServiceTest, TakesAnExceptionForAFailureOfTheCall) {
+  dtrun_op op = Barrier(2);
+  op.count = 14;
+  dtrun_call* const call = Enqueue(op);
+  EXPECT_EQ(Wait(call), DTRUN_INTERNAL);
+  EXPECT_THAT(error_.message, HasSubstr("dtrun_runner.run threw an exception, which no plugin may: boom"));
   service_->release(host_, call);
 }
 

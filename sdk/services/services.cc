@@ -12,6 +12,7 @@
 #include "dtrun/plugin/membership.hpp"
 #include "dtrun/plugin/op.hpp"
 #include "dtrun/plugin/services.hpp"
+#include "sdk/services/answer.h"
 
 namespace dtrun::services {
 namespace {
@@ -34,18 +35,6 @@ T Read(const T* given, const char* what) {
   if ((copy.flags & DTRUN_FLAGS_MUST_UNDERSTAND) == 0) return copy;
   throw sdk::Failure(DTRUN_UNSUPPORTED, std::string(what) + " has flags " + std::to_string(copy.flags) +
                                             " that this dtrun does not know; upgrade dtrun");
-}
-
-// Calls `ask(&error)` of the plugin's `member` and throws its failure. It must not return "pending".
-template <class Ask>
-void CheckAnswer(const char* member, Ask&& ask) {
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  const dtrun_status status = ask(&error);
-  if (status == DTRUN_OK) return;
-  if (status > DTRUN_PENDING && status <= DTRUN_MISMATCH) throw sdk::Failure(error, status);
-  throw sdk::Failure(DTRUN_INTERNAL, std::string("the plugin's ") + member + " returned status " +
-                                         std::to_string(status) + "; return DTRUN_OK or a failure");
 }
 
 void RequireRank(int rank, int size, const char* what) {

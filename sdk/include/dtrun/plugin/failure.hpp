@@ -177,14 +177,19 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
   }
   }  // namespace internal
 
-  // Makes an instance of a plugin's table, for hosts and tests.
+  // Makes an instance of a plugin's table, for hosts and tests. DTRUN_INTERNAL also if init reports success
+  // without one.
   inline dtrun_status InitPlugin(const dtrun_plugin& table, const dtrun_host* host,
                                  const dtrun_options* options, dtrun_instance** out, dtrun_error* err) {
     dtrun_init_params params;
     DTRUN_INIT(params);
     params.host = host;
     params.options = options;
-    return table.init(&params, out, err);
+    *out = nullptr;
+    const dtrun_status status = table.init(&params, out, err);
+    if (status != DTRUN_OK || *out != nullptr) return status;
+    return FillError(err, DTRUN_INTERNAL,
+                     "init returned DTRUN_OK and left *out untouched; report it to the plugin's author");
   }
 
   // Runs `call(&error)` of the C ABI and throws what it reports.
