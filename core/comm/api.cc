@@ -21,6 +21,7 @@ using dtrun::comm::Forked;
 using dtrun::comm::Given;
 using dtrun::comm::Guard;
 using dtrun::comm::GuardVoid;
+using dtrun::comm::IsOpen;
 using dtrun::comm::Metrics;
 using dtrun::comm::Runtime;
 using dtrun::comm::WithComm;
@@ -79,17 +80,19 @@ const char* dtrun_status_text(dtrun_status status) { return dtrun::StatusText(st
 
 const char* dtrun_error_id(const dtrun_error* err) {
   const char* id = "internal";
-  GuardVoid([&] { id = Known(err).Id().data(); });
+  GuardVoid([&] { id = Known(err).Id().data(); }, true);
   return id;
 }
 
 int32_t dtrun_error_ranks(const dtrun_error* err, int32_t* ranks, int32_t capacity) {
   std::int32_t count = 0;
-  GuardVoid([&] {
-    const std::vector<int> known = Known(err).Ranks();
-    count = static_cast<std::int32_t>(known.size());
-    std::copy_n(known.begin(), std::clamp(ranks == nullptr ? 0 : capacity, 0, count), ranks);
-  });
+  GuardVoid(
+      [&] {
+        const std::vector<int> known = Known(err).Ranks();
+        count = static_cast<std::int32_t>(known.size());
+        std::copy_n(known.begin(), std::clamp(ranks == nullptr ? 0 : capacity, 0, count), ranks);
+      },
+      true);
   return count;
 }
 
@@ -124,13 +127,13 @@ dtrun_comm* dtrun_world(void) {
   return runtime == nullptr ? nullptr : &runtime->world();
 }
 
-int32_t dtrun_comm_rank(const dtrun_comm* comm) { return comm == nullptr ? -1 : comm->rank(); }
-int32_t dtrun_comm_size(const dtrun_comm* comm) { return comm == nullptr ? -1 : comm->size(); }
+int32_t dtrun_comm_rank(const dtrun_comm* comm) { return !IsOpen(comm) ? -1 : comm->rank(); }
+int32_t dtrun_comm_size(const dtrun_comm* comm) { return !IsOpen(comm) ? -1 : comm->size(); }
 const char* dtrun_comm_name(const dtrun_comm* comm) {
-  return comm == nullptr ? "" : comm->making().name.c_str();
+  return !IsOpen(comm) ? "" : comm->making().name.c_str();
 }
 const char* dtrun_comm_backend(const dtrun_comm* comm) {
-  return comm == nullptr ? "" : comm->making().backend_name.c_str();
+  return !IsOpen(comm) ? "" : comm->making().backend_name.c_str();
 }
 
 dtrun_status dtrun_comm_abort(dtrun_comm* comm, const char* reason, dtrun_error* err) {
@@ -176,7 +179,7 @@ dtrun_status dtrun_alloc(dtrun_comm* comm, uint64_t bytes, void** out, dtrun_err
 
 void dtrun_free(dtrun_comm* comm, void* memory) {
   GuardVoid([&] {
-    if (comm != nullptr && memory != nullptr) comm->memory().Free(memory);
+    if (IsOpen(comm) && memory != nullptr) comm->memory().Free(memory);
   });
 }
 
@@ -252,7 +255,7 @@ const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error*
 
 int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind) {
   bool orders = false;
-  GuardVoid([&] { orders = comm != nullptr && comm->devices().OrdersOnHost(device_kind); });
+  GuardVoid([&] { orders = IsOpen(comm) && comm->devices().OrdersOnHost(device_kind); });
   return orders ? 1 : 0;
 }
 
@@ -270,7 +273,7 @@ dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t bytes, int3
 
 void dtrun_deregister(dtrun_comm* comm, void* memory) {
   GuardVoid([&] {
-    if (comm != nullptr && memory != nullptr) comm->memory().Deregister(memory);
+    if (IsOpen(comm) && memory != nullptr) comm->memory().Deregister(memory);
   });
 }
 
@@ -296,7 +299,7 @@ dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t 
 
 void dtrun_stream_destroy(dtrun_comm* comm, const dtrun_stream* stream) {
   GuardVoid([&] {
-    if (comm != nullptr && stream != nullptr) comm->devices().DestroyStream(*stream);
+    if (IsOpen(comm) && stream != nullptr) comm->devices().DestroyStream(*stream);
   });
 }
 

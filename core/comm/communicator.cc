@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/error_id.h"
+#include "core/comm/handle_memory.h"
 #include "dtrun/plugin/names.hpp"
 
 using dtrun::Error;
@@ -18,6 +19,8 @@ namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 
 namespace {
+
+using CommHandles = comm::HandleMemory<dtrun_comm, 64>;
 
 constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
 
@@ -46,6 +49,10 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making given) {
   made->state_.StartRecording();
   return made;
 }
+
+void* dtrun_comm::operator new(std::size_t) { return CommHandles::New(); }
+void dtrun_comm::operator delete(void* comm) { CommHandles::Delete(comm); }
+bool dtrun_comm::IsHeld(const dtrun_comm* comm) { return CommHandles::IsHeld(comm); }
 
 dtrun_comm::~dtrun_comm() {
   if (raw() == nullptr) return;

@@ -5,6 +5,7 @@
 // alone. A blocking call takes one lock and makes no allocation of its own.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,10 @@ struct dtrun_comm {
   // Ends operations still running, and aborts them if the backend can. Works that were not released may only
   // be released afterwards.
   ~dtrun_comm();
+  // As of dtrun_work: IsHeld detects one that has ended until 64 others have.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* comm);
+  static bool IsHeld(const dtrun_comm* comm);
   dtrun_comm(const dtrun_comm&) = delete;
   dtrun_comm& operator=(const dtrun_comm&) = delete;
 

@@ -139,20 +139,31 @@ dtrun_status Guard(dtrun_error* err, Body&& body, bool in_child = false) noexcep
   }
 }
 
-// For functions that return nothing.
+// For functions that return nothing. `in_child` as in Guard.
 template <class Body>
-void GuardVoid(Body&& body) noexcept {
-  (void)Guard(nullptr, [&] {
-    body();
-    return dtrun_status{DTRUN_OK};
-  });
+void GuardVoid(Body&& body, bool in_child = false) noexcept {
+  (void)Guard(
+      nullptr,
+      [&] {
+        body();
+        return dtrun_status{DTRUN_OK};
+      },
+      in_child);
 }
+
+// Neither null nor ended.
+inline bool IsOpen(const dtrun_comm* comm) { return comm != nullptr && dtrun_comm::IsHeld(comm); }
 
 // Checks a handle before `body` uses it.
 template <class Body>
 dtrun_status WithComm(dtrun_comm* comm, dtrun_error* err, Body&& body) noexcept {
   return Guard(err, [&]() -> dtrun_status {
-    if (comm != nullptr) return Returned(body(), err);
+    if (IsOpen(comm)) return Returned(body(), err);
+    if (comm != nullptr)
+      return Error{
+          DTRUN_FAILED_PRECONDITION,
+          "the communicator was ended before, by finalize or free; after init dtrun_world gives the new one"}
+          .CopyTo(err);
     return Error{DTRUN_INVALID_ARGUMENT, "the communicator is null; dtrun_world gives one after dtrun_init"}
         .CopyTo(err);
   });

@@ -13,9 +13,9 @@
 namespace dtrun::services {
 
 inline sdk::Failure Threw(const char* member, const char* what) {
-  return {DTRUN_INTERNAL, std::string("the plugin's ") + member +
-                              " threw an exception, which no plugin may: " + what +
-                              "; report it to the plugin's author"};
+  return sdk::Failure(DTRUN_INTERNAL, std::string("the plugin's ") + member +
+                                          " threw an exception, which no plugin may: " + what +
+                                          "; report it to the plugin's author");
 }
 
 // Calls `ask(&error)` of the plugin's `member` and throws its failure, also in place of an exception, which

@@ -292,6 +292,7 @@ static void forked(void) {
     expect(dtrun_allreduce(dtrun_world(), &x, &x, 1, DTRUN_FLOAT32, DTRUN_SUM, NULL, &error) ==
                DTRUN_FAILED_PRECONDITION,
            "a forked child cannot communicate");
+    expect(strcmp(dtrun_error_id(&error), "failed_precondition") == 0, "as its id says");
     expect(strstr(error.message, "spawn") != NULL, "and is told what to do");
     expect(dtrun_init(&error) == DTRUN_FAILED_PRECONDITION, "nor join again");
     dtrun_comm* made = NULL;
@@ -336,7 +337,11 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "aborted") == 0) aborted();
   if (strcmp(mode, "forked") == 0) forked();
   if (strcmp(mode, "abandoned") == 0) abandoned();
+  dtrun_comm* const world = dtrun_world();
   dtrun_finalize();
   expect(dtrun_is_initialized() == 0, "finalized");
+  expect(dtrun_barrier(world, NULL, &error) == DTRUN_FAILED_PRECONDITION, "the world has ended");
+  expect(strstr(error.message, "ended before") != NULL && dtrun_comm_size(world) == -1,
+         "and is no communicator");
   return failures == 0 ? 0 : 1;
 }
