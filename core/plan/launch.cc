@@ -21,7 +21,7 @@ bool HasControl(std::string_view text) {
 // Why no host could start the process; empty if one could.
 std::string Impossible(const Plan& plan, const Process& process) {
   if (process.host < 0 || process.host >= static_cast<int>(plan.hosts.size()))
-    return fmt::format("the job has {} hosts", plan.hosts.size());
+    return fmt::format("the job has {} host{}", plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s");
   if (process.rank_count < 1) return fmt::format("it has {} ranks", process.rank_count);
   if (process.rank < 0 || std::int64_t{process.rank} + process.rank_count > plan.world_size())
     return fmt::format("the world has {} ranks", plan.world_size());
@@ -62,7 +62,8 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
   }
   for (std::size_t rank = 0; rank < owners.size(); ++rank) {
     if (owners[rank] != 1)
-      return planned(fmt::format("rank {} {} times instead of once", rank, owners[rank]));
+      return planned(owners[rank] == 0 ? fmt::format("no process for rank {}", rank)
+                                       : fmt::format("rank {} {} times instead of once", rank, owners[rank]));
   }
   return {};
 }

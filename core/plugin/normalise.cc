@@ -159,12 +159,16 @@ std::string CheckOptions(const dtrun_plugin& table) {
     if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);
     if (option->replaced_by != nullptr) replaced[option->key] = option->replaced_by;
     if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
-      return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,
-                         option->type);
+      return fmt::format(
+          "its option '{}' has the type {}; this dtrun knows {} to {}, DTRUN_TYPE_BOOL to "
+          "DTRUN_TYPE_LIST",
+          option->key, option->type, int{DTRUN_TYPE_BOOL}, int{DTRUN_TYPE_LIST});
     }
     if (option->scope < DTRUN_SCOPE_PROCESS || option->scope > DTRUN_SCOPE_JOB) {
-      return fmt::format("its option '{}' has the scope {}, which this dtrun does not know", option->key,
-                         option->scope);
+      return fmt::format(
+          "its option '{}' has the scope {}; this dtrun knows {} to {}, DTRUN_SCOPE_PROCESS "
+          "to DTRUN_SCOPE_JOB",
+          option->key, option->scope, int{DTRUN_SCOPE_PROCESS}, int{DTRUN_SCOPE_JOB});
     }
     const bool names_backend = (option->flags & DTRUN_OPTION_BACKEND) != 0;
     if (names_backend && (table.kind != DTRUN_KIND_BACKEND || option->type != DTRUN_TYPE_STRING))
@@ -265,10 +269,12 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
         fmt::format("it says that it is {}, its file name that it is a {}", says, KindText(file.kind)),
         "rename the file or choose another plugin");
   }
-  if (plugin.name == nullptr || !IsName(plugin.name) || FileForm(plugin.name) != FileForm(file.name)) {
-    const char* const name = plugin.name == nullptr ? "" : plugin.name;
+  if (plugin.name == nullptr)
+    return refuse("its table has no name", "set the member 'name' of its dtrun_plugin");
+  if (!IsName(plugin.name) || FileForm(plugin.name) != FileForm(file.name)) {
     return refuse(
-        fmt::format("it calls itself '{}'", std::string_view(name, ::strnlen(name, kMostKeyBytes))),
+        fmt::format("it calls itself '{}'",
+                    std::string_view(plugin.name, ::strnlen(plugin.name, kMostKeyBytes))),
         fmt::format("give the file the plugin's own name, libdtrun_{}_<name>.so", KindText(file.kind)));
   }
   for (const char** text : {&plugin.version, &plugin.vendor, &plugin.license, &plugin.summary}) {
@@ -289,6 +295,12 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
           fmt::format("its {} has {} bytes, ABI {} has at least {}", of, size, identity->abi, least),
           kRebuild);
   }
+  const void* const own = file.kind == Kind::kBackend    ? static_cast<const void*>(plugin.backend)
+                          : file.kind == Kind::kLauncher ? static_cast<const void*>(plugin.launcher)
+                                                         : plugin.device;
+  if (own == nullptr)
+    return refuse(fmt::format("its table has no {}", KindText(file.kind)),
+                  fmt::format("set the member '{}' of its dtrun_plugin", KindText(file.kind)));
   if (file.kind == Kind::kBackend) tables.backend = Copy(plugin.backend);
   if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
   if (file.kind == Kind::kDevice) tables.device = Copy(plugin.device);

@@ -275,7 +275,10 @@ TEST(Normalise, NamesTheFirstMandatoryMemberThatIsMissing) {
   EXPECT_THAT(release.Error(), HasSubstr("'req_release' is missing"));
   APlugin table;
   table.table.backend = nullptr;
-  EXPECT_THAT(table.Error(), HasSubstr("'query_caps' is missing"));
+  EXPECT_THAT(table.Error(), HasSubstr("its table has no backend; set the member 'backend'"));
+  APlugin named;
+  named.table.name = nullptr;
+  EXPECT_THAT(named.Error(), HasSubstr("its table has no name"));
 }
 
 TEST(Normalise, RefusesOneHalfOfAPair) {

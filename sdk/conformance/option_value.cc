@@ -68,9 +68,29 @@ std::string Trimmed(const std::string& text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t") + 1 - first);
 }
 
-std::vector<std::string> ReadItems(const std::string& text) {
+// ["a", "b,c"]: what is between quotes. False if it is no such list.
+bool ReadQuoted(const std::string& text, std::vector<std::string>* items) {
+  for (std::size_t at = 1;;) {
+    at = text.find_first_not_of(' ', at);
+    if (at == text.npos || (text[at] != '"' && text[at] != '\'')) return false;
+    const std::size_t end = text.find(text[at], at + 1);
+    if (end == text.npos) return false;
+    items->push_back(text.substr(at + 1, end - at - 1));
+    at = text.find_first_not_of(' ', end + 1);
+    if (at == text.size() - 1) return text[at] == ']';
+    if (at == text.npos || text[at++] != ',') return false;
+  }
+}
+
+// a,b or, as in a config, ["a", "b"].
+std::vector<std::string> ReadItems(const dtrun_option& option, const std::string& given) {
   std::vector<std::string> items;
-  if (Trimmed(text).empty()) return items;
+  const std::string text = Trimmed(given);
+  if (text.empty()) return items;
+  if (text[0] == '[') {
+    if (!ReadQuoted(text, &items)) Refuse(option, given, "a list such as a,b or [\"a\", \"b\"]");
+    return items;
+  }
   for (std::size_t begin = 0;;) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     items.push_back(Trimmed(text.substr(begin, end - begin)));
@@ -113,7 +133,7 @@ OptionValue ReadUnbounded(const dtrun_option& option, const std::string& text) {
       }
       Refuse(option, text, "one of " + choices);
     }
-    case DTRUN_TYPE_LIST: value.items = ReadItems(text); break;
+    case DTRUN_TYPE_LIST: value.items = ReadItems(option, text); break;
     case DTRUN_TYPE_PATH:
       if (text.empty()) Refuse(option, text, "a path");
       break;

@@ -10,6 +10,7 @@
 
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/options/value.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/search_path.h"
 #include "sdk/helpers/shared_object.h"
@@ -91,6 +92,13 @@ void AskHost(const ConfigArguments& arguments, plugin::Kind kind, Verdict* verdi
                                    {"license", &verdict->it.license},
                                    {"summary", &verdict->it.summary}})
     if (text->empty()) verdict->problems.push_back(fmt::format("its table has no {} (V9)", what));
+  for (const options::Spec& spec : verdict->it.options) {
+    if (!spec.default_text) continue;
+    const auto value = options::ParseText(spec, *spec.default_text, {});
+    if (!value)
+      verdict->problems.push_back(
+          fmt::format("the default of its option '{}' is unusable: {} (O1)", spec.key, value.error().text));
+  }
   const auto here = FoundHere(arguments, *file, **probe);
   verdict->unusable = here ? plugin::Unusable(*here) : here.error().text;
   if (!here && !IsAbsence(here.error().code)) verdict->refusal = here.error().text;

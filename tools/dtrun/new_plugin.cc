@@ -215,10 +215,11 @@ int NewPlugin(const NewPluginArguments& arguments) {
   return 0;
 }
 
-int VerifyPlugin(const std::string& word, const std::vector<std::string>& arguments) {
+int VerifyPlugin(const std::string& word, const std::vector<std::string>& plugin_dirs,
+                 const std::vector<std::string>& arguments) {
   const fs::path sdk = SdkWith("bin/dtrun-conformance");
   if (sdk.empty()) return Complain(WithoutSdk("dtrun-conformance is"));
-  const std::string file = PluginFileOf(word, {});
+  const std::string file = PluginFileOf(word, plugin_dirs);
   if (const Status loadable = CheckFile(file); !loadable) return Complain(loadable.error());
   std::vector<std::string> words{(sdk / "bin/dtrun-conformance").string(), "--plugin", file};
   words.insert(words.end(), arguments.begin(), arguments.end());

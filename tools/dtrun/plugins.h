@@ -32,9 +32,10 @@ struct NewPluginArguments {
 // Writes a plugin that builds and passes dtrun-conformance. The exit code.
 int NewPlugin(const NewPluginArguments& arguments);
 
-// Becomes dtrun-conformance, for a file or an installed name, with these arguments. Returns the exit code 2
-// if it cannot.
-int VerifyPlugin(const std::string& word, const std::vector<std::string>& arguments);
+// Becomes dtrun-conformance, for a file or the name of one that is installed or in `plugin_dirs`, with these
+// arguments. Returns the exit code 2 if it cannot.
+int VerifyPlugin(const std::string& word, const std::vector<std::string>& plugin_dirs,
+                 const std::vector<std::string>& arguments);
 
 // As in launcher.name: launchers are named with hyphens, their files with underscores.
 std::string ShownName(const plugin::File& file);

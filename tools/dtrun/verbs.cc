@@ -74,6 +74,27 @@ std::optional<torchrun::Program> ForeignVerb(std::string_view word) {
   return std::nullopt;
 }
 
+// dtrun [--plugin-dir DIR ...] plugins verify PLUGIN and then dtrun-conformance's arguments, which no verb
+// has.
+std::optional<int> VerifyMain(const std::vector<std::string>& words) {
+  constexpr std::string_view kFolder = "--plugin-dir";
+  std::vector<std::string> folders;
+  auto word = words.begin();
+  for (; word != words.end() && word->starts_with(kFolder); ++word) {
+    if (word->size() > kFolder.size() && (*word)[kFolder.size()] == '=') {
+      folders.push_back(word->substr(kFolder.size() + 1));
+    } else if (*word == kFolder && word + 1 != words.end()) {
+      folders.push_back(*++word);
+    } else {
+      return std::nullopt;
+    }
+  }
+  const bool verify =
+      words.end() - word > 2 && word[0] == "plugins" && word[1] == "verify" && !word[2].starts_with('-');
+  if (!verify) return std::nullopt;
+  return VerifyPlugin(word[2], folders, {word + 3, words.end()});
+}
+
 // Handles such a command line and returns its exit code: dtrun-torchrun, dtrun [plan [--json]] torchrun,
 // dtrun plugins verify FILE, or a process between mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
@@ -83,9 +104,7 @@ std::optional<int> ForeignMain(int argc, char** argv) {
   if (FileName(self) == "dtrun-torchrun") {
     return Torchrun(torchrun::Program::kTorchrun, words, Purpose::kRun);
   }
-  const bool verify =
-      words.size() > 2 && words[0] == "plugins" && words[1] == "verify" && !words[2].starts_with('-');
-  if (verify) return VerifyPlugin(words[2], {words.begin() + 3, words.end()});
+  if (const auto code = VerifyMain(words)) return code;
   std::size_t at = 0;
   Purpose purpose = Purpose::kRun;
   if (at < words.size() && words[at] == "plan") {

@@ -47,6 +47,7 @@ typedef struct dtrun_option {
   uint32_t struct_size;
   uint32_t flags;
   const char* key; /* snake_case, unique in the plugin */
+  /* One of DTRUN_TYPE_ and one of DTRUN_SCOPE_: 0 is neither. */
   int32_t type;
   int32_t scope;
   const char* default_text;   /* in the spelling of `type`; NULL: unset by default */
