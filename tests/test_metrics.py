@@ -92,7 +92,7 @@ try:
     dtrun.metric("train/loss", 1)
 except dtrun.InvalidArgument as error:
     print(error)
-for wrong in (("a\\0b", 1), (None, 1), ("loss", 1, 2**63), ("loss", 1, -1)):
+for wrong in (("a\\0b", 1), (None, 1), ("loss", 1, 2**63), ("loss", 1, 1.5), ("loss", "a", 1)):
     try:
         dtrun.metric(*wrong)
         print("no error for", wrong)

@@ -150,13 +150,18 @@ def metric(name: str, value: Any, step: Optional[int] = None) -> None:
 
     Costs about a microsecond and needs no init(): a thread of libdtrun sends what is newest once a second. Does nothing in a
     program that dtrun did not start. `value` is a number, or has one, as a tensor of one element has. Names have the characters
-    a-z A-Z 0-9 _ : and do not begin with a digit or "dtrun_".
+    a-z A-Z 0-9 _ : and do not begin with a digit or "dtrun_". A negative step is none.
     """
     if not isinstance(name, str) or "\0" in name:
         raise errors.InvalidArgument(f"dtrun.metric: the name is {name!r}; give a text, such as 'loss'")
-    if step is not None and not 0 <= step < 2**63:
-        raise errors.InvalidArgument(f"dtrun.metric: the step is {step!r}; give a number from 0, or None")
-    status = _library.library().dtrun_metric(name.encode(), float(value), -1 if step is None else step, _library.error())
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise errors.InvalidArgument(f"dtrun.metric: the value of {name!r} is {value!r}; give a number") from error
+    if step is not None and not (isinstance(step, int) and step < 2**63):
+        raise errors.InvalidArgument(f"dtrun.metric: the step of {name!r} is {step!r}; give a whole number, or None")
+    at = -1 if step is None else max(step, -1)
+    status = _library.library().dtrun_metric(name.encode(), number, at, _library.error())
     if status:
         _library.check(status, "dtrun.metric")
 
