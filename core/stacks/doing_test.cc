@@ -72,11 +72,8 @@ class DoingTest : public ::testing::Test {
     for (std::string folder; std::getline(all, folder, ':');) {
       const std::string python = RealPython(folder + "/python" + version);
       if (python.empty()) continue;
-      if (folder_.empty()) {
-        std::string name = "/tmp/dtrun-doing-XXXXXX";
-        if (::mkdtemp(name.data()) == nullptr) return false;
-        folder_ = name;
-      }
+      std::string name = "/tmp/dtrun-doing-XXXXXX";
+      if (folder_.empty()) folder_ = ::mkdtemp(name.data());
       std::ofstream(folder_ / "train.py") << script;
       Fork([&] { ::execl(python.c_str(), python.c_str(), (folder_ / "train.py").c_str(), nullptr); });
       return true;
