@@ -328,7 +328,8 @@ void Engine::CheckTimes() {
       if (queued) text += ", behind " + current_->text;
       if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
       return watch_.End(
-          Failure(DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer));
+          Failure(DTRUN_TIMEOUT,
+                  text + "; see what that rank is doing, or raise the timeout (backend.timeout)", peer));
     }
   }
   if (now < watch_.next_check()) return;
