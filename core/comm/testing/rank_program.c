@@ -331,13 +331,13 @@ int main(int argc, char** argv) {
     fprintf(stderr, "%s\n", error.message);
     return 3;
   }
+  dtrun_comm* const world = dtrun_world();
   if (strcmp(mode, "everything") == 0) everything();
   if (strcmp(mode, "missing_rank") == 0) missing_rank();
   if (strcmp(mode, "missing_split") == 0) missing_split();
   if (strcmp(mode, "aborted") == 0) aborted();
   if (strcmp(mode, "forked") == 0) forked();
   if (strcmp(mode, "abandoned") == 0) abandoned();
-  dtrun_comm* const world = dtrun_world();
   dtrun_finalize();
   expect(dtrun_is_initialized() == 0, "finalized");
   expect(dtrun_barrier(world, NULL, &error) == DTRUN_FAILED_PRECONDITION, "the world has ended");
