@@ -7,6 +7,7 @@ leaves the job automatically. If it ends by an exception it does not leave, so t
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import sys
 import time
@@ -155,12 +156,11 @@ def metric(name: str, value: Any, step: Optional[int] = None) -> None:
     if not isinstance(name, str) or "\0" in name:
         raise errors.InvalidArgument(f"dtrun.metric: the name is {name!r}; give a text, such as 'loss'")
     try:
-        number = float(value)
+        number, at = float(value), -1 if step is None else max(operator.index(step), -1)
     except (TypeError, ValueError) as error:
-        raise errors.InvalidArgument(f"dtrun.metric: the value of {name!r} is {value!r}; give a number") from error
-    if step is not None and not (isinstance(step, int) and step < 2**63):
-        raise errors.InvalidArgument(f"dtrun.metric: the step of {name!r} is {step!r}; give a whole number, or None")
-    at = -1 if step is None else max(step, -1)
+        raise errors.InvalidArgument(f"dtrun.metric: {name!r} is {value!r} at step {step!r}; give numbers, the step a whole one") from error
+    if at >= 2**63:
+        raise errors.InvalidArgument(f"dtrun.metric: the step of {name!r} is {step}; give less than 2**63")
     status = _library.library().dtrun_metric(name.encode(), number, at, _library.error())
     if status:
         _library.check(status, "dtrun.metric")
