@@ -109,8 +109,11 @@ class BadPlugin(JobTest):
                 self.assertEqual((verdict["blamed"]["ranks"], verdict["blamed"]["why"]), ([1], "stuck in a plugin"))
                 self.assertIn(f"from backend '{name}', {member}: a fault of backend '{name}'", result.err)
 
-    def test_that_fails_without_a_text_or_in_query_support_is_named(self):
+    def test_that_fails_against_a_rule_or_in_query_support_is_named(self):
         for name, text, exit_class in (("operation_is_silent", "backend 'operation_is_silent' gave no text with it", "plugin"),
+                                       ("operation_gives_nothing", "returned DTRUN_PENDING and gave no request", "plugin"),
+                                       ("init_is_silent", "backend 'init_is_silent' gave no text with it", "plugin"),
+                                       ("init_gives_nothing", "init returned DTRUN_OK and left *out untouched", "plugin"),
                                        ("support_fails", "in query_support: the table of operations is lost", "user-error")):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)

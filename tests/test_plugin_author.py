@@ -194,6 +194,14 @@ class Author(JobTest):
         self.assert_user_error(self.dtrun("plugins", "verify", gloo, "--worlds", "3"), "--world")
         self.assertIn("--junit", self.dtrun("plugins", "verify", gloo, "--help").out)
         self.assert_user_error(self.dtrun("plugins", "verify"), "PLUGIN")
+        (self.folder / "gloo").mkdir()  # as `plugins new` makes one of the plugin's name
+        named = self.dtrun("--plugin-dir", PLUGINS, "plugins", "verify", "gloo", "--only", "^Load.ExportsOneSymbol$")
+        self.assertIn("1 passed, 0 failed", named.out)
+
+    def test_a_default_that_cannot_be_used_is_unfit(self):
+        result = self.dtrun("plugins", "check", BUILD / "tests/plugins/libdtrun_backend_bad_default.so")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertRegex(result.out, r"(?s)^unfit: .*'backend.options.retries' is unusable: .*three.*\(O1\)")
 
 
 if __name__ == "__main__":

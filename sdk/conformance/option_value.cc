@@ -70,7 +70,9 @@ std::string Trimmed(const std::string& text) {
 
 // ["a", "b,c"]: what is between quotes. False if it is no such list.
 bool ReadQuoted(const std::string& text, std::vector<std::string>* items) {
-  for (std::size_t at = 1;;) {
+  std::size_t at = text.find_first_not_of(' ', 1);
+  if (at == text.size() - 1 && text[at] == ']') return true;
+  for (;;) {
     at = text.find_first_not_of(' ', at);
     if (at == text.npos || (text[at] != '"' && text[at] != '\'')) return false;
     const std::size_t end = text.find(text[at], at + 1);

@@ -132,7 +132,8 @@ std::string TableOf(const std::vector<Row>& rows) {
 
 std::string PluginFileOf(const std::string& word, const std::vector<std::string>& plugin_dirs) {
   std::error_code none;
-  if (std::filesystem::exists(word, none) || !plugin::IsName(word)) return word;
+  const bool is_file = std::filesystem::exists(word, none) && !std::filesystem::is_directory(word, none);
+  if (is_file || !plugin::IsName(word)) return word;
   const std::vector<plugin::File> files = plugin::FindAll(plugin::SearchPath(plugin_dirs, {}));
   const auto found = std::ranges::find_if(
       files, [&](const plugin::File& file) { return plugin::FileForm(file.name) == plugin::FileForm(word); });

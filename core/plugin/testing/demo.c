@@ -56,6 +56,8 @@ static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, 
     fail(err, DTRUN_UNSUPPORTED, "there is no licence for rank 1");
     return DTRUN_UNSUPPORTED;
   }
+  if (DTRUN_TEST_FAULT == FAULT_INIT_IS_SILENT && host->in_probe == 0) return DTRUN_VENDOR;
+  if (DTRUN_TEST_FAULT == FAULT_INIT_GIVES_NOTHING && host->in_probe == 0) return DTRUN_OK;
   while (DTRUN_TEST_FAULT == FAULT_INIT_HANGS_ON_ONE && host->in_probe == 0 &&
          strcmp(getenv("RANK"), "1") == 0)
     pause();
@@ -82,7 +84,7 @@ static int works(void) {
          DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS || DTRUN_TEST_FAULT == FAULT_ENDS_THREAD ||
          DTRUN_TEST_FAULT == FAULT_SHUTDOWN_ENDS_THREAD || DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD ||
          DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES || DTRUN_TEST_FAULT == FAULT_OPERATION_IS_SILENT ||
-         DTRUN_TEST_FAULT == FAULT_SUPPORT_FAILS;
+         DTRUN_TEST_FAULT == FAULT_SUPPORT_FAILS || DTRUN_TEST_FAULT == FAULT_OPERATION_GIVES_NOTHING;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
@@ -245,7 +247,6 @@ static void comm_destroy(dtrun_backend_comm* comm) {
 
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                             dtrun_request** out, dtrun_error* err) {
-  (void)op;
   (void)stream;
   (void)out;
   if (DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD) {
@@ -263,6 +264,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_CRASHES) *nowhere = 1;
   while (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS) pause();
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_IS_SILENT) return DTRUN_INTERNAL;
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_GIVES_NOTHING) return DTRUN_PENDING;
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_THROWS) demo_throw();
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS_ON_ONE) {
     while (strcmp(getenv("RANK"), "1") == 0) pause();
@@ -327,7 +329,7 @@ static void fill(void) {
   options[1].key = "retries";
   options[1].type = DTRUN_TYPE_UINT;
   options[1].scope = DTRUN_SCOPE_JOB;
-  options[1].default_text = "3";
+  options[1].default_text = DTRUN_TEST_FAULT == FAULT_BAD_DEFAULT ? "three" : "3";
   options[1].max_text = "9";
   options[1].doc = "attempts to connect";
   options[1].since = "0.1.0";

@@ -61,7 +61,11 @@ enum {
   FAULT_SHUTDOWN_ENDS_THREAD = 54,
   FAULT_LAUNCH_LONG = 55,         /* a variable of 200,000 bytes */
   FAULT_OPERATION_IS_SILENT = 56, /* it fails without a text */
-  FAULT_SUPPORT_FAILS = 57
+  FAULT_SUPPORT_FAILS = 57,
+  FAULT_INIT_IS_SILENT = 58, /* in a rank: it fails without a text */
+  FAULT_INIT_GIVES_NOTHING = 59,
+  FAULT_OPERATION_GIVES_NOTHING = 60, /* it is pending, without a request */
+  FAULT_BAD_DEFAULT = 61
 };
 
 #endif
