@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/error_id.h"
+#include "core/base/text.h"
 #include "core/comm/handle_memory.h"
 #include "dtrun/plugin/names.hpp"
 
@@ -97,7 +98,9 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
                                                 route->carrier.name, state_.making.name)}
         .CopyTo(err);
   }
-  const std::string text(reason.empty() ? "no reason given" : reason);
+  constexpr std::size_t kMostOfAReason = 300;
+  const std::string text =
+      reason.empty() ? "no reason given" : dtrun::Shortened(dtrun::Printable(reason), kMostOfAReason);
   const Error aborted{DTRUN_ABORTED,
                       fmt::format("'{}' was aborted: {}", state_.making.name, text),
                       -1,

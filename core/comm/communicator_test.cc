@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 using Communicator = testing::CommunicatorTest;
 
@@ -184,6 +185,13 @@ TEST_F(Communicator, AbortsPendingAndLaterCallsFromAnyThread) {
   EXPECT_THAT(error_.message, HasSubstr("'world' was aborted: enough"));
   EXPECT_EQ(abort_reasons_.front(), "enough");
   EXPECT_THAT(reports_, ElementsAre("comm.aborted of -1"));
+}
+
+TEST_F(Communicator, TellsTheReasonOfAnAbortInOneLine) {
+  EXPECT_EQ(Comm().Abort("bad\x1b[2J\ndata " + std::string(1000, 'x'), nullptr), DTRUN_OK);
+  ASSERT_EQ(abort_reasons_.size(), 1u);
+  EXPECT_THAT(abort_reasons_.front(), StartsWith("bad\\u001b[2J\\ndata "));
+  EXPECT_LT(abort_reasons_.front().size(), 400u);
 }
 
 TEST_F(Communicator, RemembersThatAnOperationSucceededBeforeTheAbort) {

@@ -203,6 +203,7 @@ std::string ReportText(const std::string& who, const PeerReport& report, std::st
   std::string_view what = report.what;
   if (const auto at = what.find(kPassedOn); at != std::string_view::npos)
     what.remove_prefix(at + kPassedOn.size());
+  if (const auto reason = report.args.find("reason"); reason != report.args.end()) what = reason->second;
   return said.find(what) == std::string_view::npos ? fmt::format("  {} reported: {}\n", who, report.what)
                                                    : "";
 }
