@@ -58,6 +58,18 @@ class Contract(JobTest):
                     self.assertRegex(result.err, r"job '\w+' .* match: rank 0 calls broadcast .* root 0\), rank 1 calls")
                     self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
+    def test_an_exception_that_leaves_a_group_is_named_and_not_kept_waiting(self):
+        for name, sets in {**LAYERS, **BACKENDS}.items():
+            if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists():
+                continue
+            with self.subTest(layer=name):
+                start = time.monotonic()
+                result = self.ranks(3, RANK, "leave-group", sets=[*sets, "backend.timeout=600s"])
+                self.assertLess(time.monotonic() - start, 60)
+                self.assertEqual(result.code, 3, str(result))
+                self.assertRegex(result.err, r"job '\w+' .* rank 1 .*\b(bad batch|exited with code 3)")
+                self.assertIn("rank failed: bad batch", result.err)
+
     def test_messages_that_differ_are_named(self):
         for name, sets in {**LAYERS, **BACKENDS}.items():
             if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{name}.so").exists():

@@ -17,8 +17,9 @@
 //                             count or tag; then all go to a barrier, at once or (HOW: slowly) after a while,
 //                             or leave at once (HOW: leave)
 //   rank ring                 passes its number on to the next rank, by a message
-//   rank receive [polls]      rank 1 receives what no rank sends, and looks at it between naps; rank 0 pauses
-//   if
+//   rank leave-group          rank 1 receives in a group what no rank sends, and throws there; the others go
+//   on rank receive [polls]      rank 1 receives what no rank sends, and looks at it between naps; rank 0
+//   pauses if
 //                             it polls; the others go on to a barrier
 //   rank again                joins, leaves and joins again, with other calls
 //   rank crash                a thread of the program crashes during an allreduce
@@ -29,6 +30,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -190,6 +193,12 @@ int Main(int argc, char** argv) {
     const dtrun::Communicator world = session.world();
     if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3 ? argv[3] : "");
     if (mode == "skip") Skip(world);
+    if (mode == "leave-group" && world.rank() == 1) {
+      float data = 0;
+      const dtrun::Group group(world);
+      world.recv(&data, 1, 0, 7);
+      throw std::runtime_error("bad batch");
+    }
     if (mode == "mixed" && argc >= 3) Mixed(world, std::string(argv[2]) == "device");
     if (mode == "mismatch" && argc >= 3) {
       Mismatch(world, argv[2], argc > 3 ? argv[3] : "");
@@ -239,7 +248,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return Main(argc, argv);
-  } catch (const dtrun::Failure& failure) {
+  } catch (const std::exception& failure) {
     std::fprintf(stderr, "rank failed: %s\n", failure.what());
     return 3;
   }

@@ -1,6 +1,5 @@
 """A rank that ends without finalize, as its argument says, while an operation has not ended."""
 
-import contextlib
 import sys
 import time
 
@@ -48,10 +47,11 @@ elif sys.argv[1] == "differ":
 elif sys.argv[1] == "abort" and world.rank == 1:
     world.abort("bad batch")
     time.sleep(1000)
-elif world.rank == 1:
-    with world.group() if sys.argv[1] == "group" else contextlib.nullcontext():
-        if sys.argv[1] == "group":
-            world.recv(mine, 0, tag=7)  # no rank sends that
+elif sys.argv[1] == "group" and world.rank == 1:
+    with world.group():
+        world.recv(mine, 0, tag=7)  # no rank sends that
         raise ValueError("bad batch")
+elif world.rank == 1:
+    raise ValueError("bad batch")
 else:
     world.barrier()
