@@ -231,22 +231,16 @@ TEST_F(CallsServiceTest, TellsTheRunnerWhatIsLeftOfTheTime) {
   service_->release(host_, call);
 }
 
-TEST_F(CallsServiceTest, ReadsAnUnknownStatusAsADefect) {
-  dtrun_op op = Barrier(2);
-  op.count = 13;
-  dtrun_call* const call = Enqueue(op);
-  EXPECT_EQ(Wait(call), DTRUN_INTERNAL);
-  EXPECT_THAT(error_.message, HasSubstr("returned status 4711"));
-  service_->release(host_, call);
-}
-
-TEST_F(CallsServiceTest, TakesAnExceptionForAFailureOfTheCall) {
-  dtrun_op op = Barrier(2);
-  op.count = 14;
-  dtrun_call* const call = Enqueue(op);
-  EXPECT_EQ(Wait(call), DTRUN_INTERNAL);
-  EXPECT_THAT(error_.message, HasSubstr("dtrun_runner.run threw an exception, which no plugin may: boom"));
-  service_->release(host_, call);
+TEST_F(CallsServiceTest, TakesAnUnknownStatusAndAnExceptionForDefects) {
+  for (const auto& [count, text] :
+       {std::pair(13, "returned status 4711"), {14, "threw an exception, which no plugin may: boom"}}) {
+    dtrun_op op = Barrier(2);
+    op.count = static_cast<std::uint64_t>(count);
+    dtrun_call* const call = Enqueue(op);
+    EXPECT_EQ(Wait(call), DTRUN_INTERNAL);
+    EXPECT_THAT(error_.message, HasSubstr(std::string("dtrun_runner.run ") + text));
+    service_->release(host_, call);
+  }
 }
 
 TEST_F(CallsServiceTest, KeepsTheArraysOfAnOperation) {
