@@ -123,7 +123,7 @@ class HorovodShim(HorovodTest):
             self.golden(self.say(f"import dtrun.horovod.{part}").splitlines()[-1], f"dtrun.horovod.{part}: ")
         hidden = "import sys; sys.modules['tensorflow'] = None\n"  # as where there is none
         for part in ("horovod.tensorflow", "dtrun.horovod.keras", "horovod.tensorflow.keras"):
-            self.golden(self.say(f"{hidden}import {part}").splitlines()[-1], str(PYTHON), "TensorFlow")
+            self.golden(self.say(f"{hidden}import {part}").splitlines()[-1].replace(str(PYTHON), "python3"), "python3", "TensorFlow")
         self.golden(self.say("import horovod\nhorovod.run(print, np=2)").splitlines()[-1], "horovod.run", "`dtrun")
 
 
